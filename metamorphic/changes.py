@@ -114,6 +114,7 @@ class Story:
         work: tuple[Callable[[], None], ...] = (
             *(self._insert, self._insert, self._insert, self._insert_many, self._update, self._update, self._delete),
             *(self._compute, self._update_where, self._delete_where, self._insert_select, self._flush, self._flush),
+            *(self._merge, self._merge),
         )
         for _ in range(statements):
             rare = self.random.random()
@@ -286,6 +287,63 @@ class Story:
         else:
             self._set(met, len(self.values) - 1, lambda _: 9)
             self._change(sql, [], len(met))
+
+    def _merge(self) -> None:
+        """Rows of constants, matched by their key; the last number of each decides which clause it meets."""
+        new, number = self._new_rows(5), self.values[-1]
+        rows = ", ".join(f"({', '.join(map(literal, row, self.types))})" for row in new.values())
+        source = f"(SELECT * FROM VALUES {rows} AS v({', '.join((*self.keys, *self.values))})) s"
+        on = " AND ".join(f"t.{name} = s.{name}" for name in self.keys)
+        bound, said, count = self.random.randint(-2, 3), list[str](), 0
+        before, place = dict(self.rows), self.random.randrange(len(self.values) - 1)
+        clauses = [clause for clause in _CLAUSES if self.random.random() < 0.6] or ["star"]
+        for clause in clauses:
+            form = _CLAUSES[clause]
+            said.append(form.format(bound=bound, number=number, value=self.values[place], listed=self._listed()))
+        for key, row in new.items():
+            met = row[-1] is not None and row[-1] > bound
+            old = before.get(key)
+            if old is not None and "delete" in clauses and met:
+                del self.rows[key]
+            elif old is not None and "update" in clauses and (old[-1] is None):
+                at = len(self.keys) + place
+                self.rows[key] = (*old[:at], row[at], *old[at + 1 :])
+            elif old is not None and "star" in clauses:
+                self.rows[key] = row
+            elif old is None and "insert" in clauses and met:
+                self.rows[key] = (*row[: len(self.keys)], *(None for _ in self.values[:-1]), row[-1])
+            elif old is None and "insert star" in clauses:
+                self.rows[key] = row
+            else:
+                continue
+            count += 1
+        for key, row in before.items():
+            if key in new:
+                continue
+            if "gone" in clauses and row[-1] is not None and row[-1] > bound:
+                del self.rows[key]
+            elif "set" in clauses:
+                self._set([key], len(self.values) - 1, lambda _: 8)
+            else:
+                continue
+            count += 1
+        self._change(f"MERGE INTO {self.name} t USING {source} ON {on} {' '.join(said)}", [], count)
+
+    def _listed(self) -> str:
+        columns = [*self.keys, self.values[-1]]
+        return f"({', '.join(columns)}) VALUES ({', '.join(f's.{name}' for name in columns)})"
+
+
+# Clauses of MERGE, in an order in which each can be met.
+_CLAUSES = {
+    "delete": "WHEN MATCHED AND s.{number} > {bound} THEN DELETE",
+    "update": "WHEN MATCHED AND t.{number} IS NULL THEN UPDATE SET {value} = s.{value}",
+    "star": "WHEN MATCHED THEN UPDATE SET *",
+    "insert": "WHEN NOT MATCHED AND {number} > {bound} THEN INSERT {listed}",
+    "insert star": "WHEN NOT MATCHED THEN INSERT *",
+    "gone": "WHEN NOT MATCHED BY SOURCE AND {number} > {bound} THEN DELETE",
+    "set": "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET {number} = 8",
+}
 
 
 # Conditions on a number, and whether a row meets them, by its number, the bound, and the greatest number of all.

@@ -1,13 +1,19 @@
-"""EXPLAIN ANALYZE of a write: what was done, in lines. The write happens, once."""
+"""EXPLAIN ANALYZE of a write: what was done, in lines or as JSON. The write happens, once."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from skerry.member.answers import told_rows
 from skerry.member.planning import Planner
+from skerry.member.requests import RowsAnswer
 from skerry.model.amounts import counted, size_text
 from skerry.model.commits import Part
 from skerry.model.fragment import Plan
 from skerry.model.sharded import OwnTable
-from skerry.plan.explain import Actual, explain
+from skerry.plan.explain import Actual, describe, explain
 from skerry.plan.reasons import with_reasons
 from skerry.tables.routing import Routed
 
@@ -31,7 +37,27 @@ class Analysis:
         self._routed = routed
         self._attempts += 1
 
-    def lines(self, rows: int, now: float, planner: Planner) -> list[str]:
+    def answer(self, rows: int, now: float, planner: Planner, *, is_json: bool) -> RowsAnswer:
+        return (
+            told_json(self._described(rows, now, planner))
+            if is_json
+            else told_rows({"plan": self._lines(rows, now, planner)})
+        )
+
+    def _described(self, rows: int, now: float, planner: Planner) -> dict[str, Any]:
+        routed, write = self._routed, dict[str, Any]()
+        if self._query is not None:
+            write |= {"table": self._query[0].name, "by": "spark", "reason": self._query[1], "runs": self.runs}
+        elif routed is not None:
+            write |= {"table": routed.table, "by": "tuples", "reason": routed.reason}
+        write["members"] = [{"member": name, **_sent(part)} for name, part in routed.parts.items()] if routed else []
+        write |= {"rows": rows, "attempts": self._attempts, "seconds": round(now - self._started_at, 6)}
+        if self.ran is None:
+            return {"write": write}
+        plan, actual = self.ran
+        return {"write": write, "query": describe(with_reasons(plan), planner.name, planner.topology, actual)}
+
+    def _lines(self, rows: int, now: float, planner: Planner) -> list[str]:
         lines, routed = [], self._routed
         if self._query is not None:
             table, reason = self._query
@@ -49,8 +75,20 @@ class Analysis:
         return lines
 
 
+def told_json(found: Mapping[str, Any]) -> RowsAnswer:
+    return told_rows({"plan": [json.dumps(found, ensure_ascii=False, indent=2)]})
+
+
 def _part(part: Part) -> str:
-    if part.staged:
+    sent = _sent(part)
+    if sent["is_staged"]:
         return "rows sent ahead, which became files there"
+    return f"{counted(sent['rows'])}, {size_text(sent['bytes'])}"
+
+
+def _sent(part: Part) -> dict[str, Any]:
+    """Of rows that were sent ahead nobody counted which went where."""
+    if part.staged:
+        return {"is_staged": True}
     size_bytes = sum(len(write.key) + len(write.row or b"") for write in part.writes)
-    return f"{counted(len(part.writes))}, {size_text(size_bytes)}"
+    return {"is_staged": False, "rows": len(part.writes), "bytes": size_bytes}

@@ -38,8 +38,11 @@ class _Link:
 class Bulk:
     """One run of a statement's rows. `finish` is for the commit; `drop` in any case at the end."""
 
-    def __init__(self, owner: Bulks, definition: Definition, policy: Policy, query: QueryId, stage: int) -> None:
+    def __init__(
+        self, owner: Bulks, definition: Definition, policy: Policy, query: QueryId, stage: int, is_changes: bool
+    ) -> None:
         self.rows = 0
+        self._is_changes = is_changes
         self.definition = definition
         self._owner = owner
         self._policy = policy
@@ -49,7 +52,7 @@ class Bulk:
         self._error: SkerryError | None = None
 
     async def add(self, rows: pa.RecordBatch, rights: Rights) -> None:
-        """Whole rows of the table. Returns when there is room for more; raises why they are not taken."""
+        """Whole rows of the table, or changes. Returns when there is room for more; raises why they are not taken."""
         self.rows += rows.num_rows
         for chunk in await self._owner.workers.run(lambda: list(chunks_of(self.definition, rows))):
             await self._send(chunk, rights)
@@ -70,6 +73,7 @@ class Bulk:
                 rights.user,
                 rights.roles,
                 chunk.rows,
+                self._is_changes,
             ),
         )
         link.sent += 1
@@ -78,7 +82,7 @@ class Bulk:
         """When all rows are where they belong."""
         await self._wait(lambda: all(link.taken == link.sent for link in self._links.values()))
         table, buckets = self.definition.table, self.definition.buckets
-        staged = Staged(table.id, (str(self._key[1]),), self._policy, is_ordered)
+        staged = Staged(table.id, (str(self._key[1]),), self._policy, is_ordered, is_changes=self._is_changes)
         versions = (Versions(table.id, table.version, buckets.version),)
         part = Part((), (staged,), versions, rights.user, rights.roles)
         copies = 1 if table.distributed_by else len(table.members)
@@ -127,8 +131,10 @@ class Bulks:
         self.workers = workers
         self._open: dict[tuple[QueryId, int], Bulk] = {}
 
-    def begin(self, definition: Definition, policy: Policy, query: QueryId, stage: int) -> Bulk:
-        bulk = self._open[query, stage] = Bulk(self, definition, policy, query, stage)
+    def begin(
+        self, definition: Definition, policy: Policy, query: QueryId, stage: int, *, is_changes: bool = False
+    ) -> Bulk:
+        bulk = self._open[query, stage] = Bulk(self, definition, policy, query, stage, is_changes)
         return bulk
 
     def forget(self, key: tuple[QueryId, int]) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from skerry.config import Config, Role
 from skerry.member import clock
-from skerry.member.analysing import Analysis
+from skerry.member.analysing import Analysis, told_json
 from skerry.member.answers import told_rows
 from skerry.member.bulk import Bulks
 from skerry.member.clientoptions import is_again
@@ -46,6 +46,8 @@ from skerry.model.limits import (
     CHANGE_PAUSE_S,
     CHANGE_ROWS_AT_ONCE,
     CHANGE_STALE,
+    COMPUTED_BYTES,
+    COMPUTED_ROWS,
     DEFINED_WAIT_S,
     WRITE_TUPLES,
     WRITE_TUPLES_BYTES,
@@ -53,14 +55,14 @@ from skerry.model.limits import (
 from skerry.model.results import Schema
 from skerry.model.rights import CHANGES, Rights
 from skerry.model.sharded import Alter, Create, Definition, Drop, OwnTable, Wish
-from skerry.plan.explain import explain
+from skerry.plan.explain import describe, explain
 from skerry.plan.reasons import with_reasons
 from skerry.sql import changes
 from skerry.sql import owntables as said
 from skerry.sql.changes import analyse_constants, analyse_load, created_as
 from skerry.sql.definitions import shown_table
 from skerry.sql.parameters import bind_again
-from skerry.tables.computed import Wanted, whole_rows
+from skerry.tables.computed import Wanted, size_of, whole_rows
 from skerry.tables.loading import check_types, stored_columns
 from skerry.tables.routing import Routed, routed, routed_in_order
 from skerry.tables.ways import BySpark, way_of
@@ -133,9 +135,9 @@ class Changing:
             )
         cursor.tables = _about(understood)
         if explained is not None and not explained.analyzes:
-            return await self._explain(work, statement, understood)
+            return await self._explain(work, statement, understood, explained.is_json)
         if explained is not None:
-            return await self._analyze(work, statement, cursor, understood)
+            return await self._analyze(work, statement, cursor, understood, explained.is_json)
         if statement.expected == "rows" and not isinstance(understood, said.ShowCreateTable | said.ShowTableStatus):
             raise UserError("the statement changes rows and returns none, its client expects rows")
         if isinstance(understood, Routed | NeedsQuery):
@@ -187,7 +189,7 @@ class Changing:
         return await self._computing.write(understood.table, work.planner, message, cursor, work.gather, analysis)
 
     async def _analyze(
-        self, work: Work, statement: RunStatement, cursor: ClientCursor, understood: _Understood
+        self, work: Work, statement: RunStatement, cursor: ClientCursor, understood: _Understood, is_json: bool
     ) -> Answer:
         """EXPLAIN ANALYZE: it is done, once, and then told what was done."""
         if not isinstance(understood, Routed | NeedsQuery):
@@ -195,7 +197,7 @@ class Changing:
         analysis = Analysis(clock.now())
         answer = await self._changed(work, statement, cursor, understood, analysis)
         cursor.told_rows = answer.rows
-        return told_rows({"plan": analysis.lines(answer.rows, clock.now(), work.planner)})
+        return analysis.answer(answer.rows, clock.now(), work.planner, is_json=is_json)
 
     async def _read(self, work: Work, statement: RunStatement) -> _Understood:
         try:
@@ -406,19 +408,28 @@ class Changing:
         """For who plans the statement with the definitions that are known now."""
         return PlanChange(statement, _tables(self._seen(statement.rights)), self._members)
 
-    async def _explain(self, work: Work, statement: RunStatement, understood: _Understood) -> Answer:
+    async def _explain(self, work: Work, statement: RunStatement, understood: _Understood, is_json: bool) -> Answer:
         match understood:
             case Routed(parts, copies, table, reason):
+                rows = {member: len(part.writes) for member, part in parts.items()}
+                if is_json:
+                    members = [{"member": member, "rows": count} for member, count in rows.items()]
+                    return told_json({"write": {"table": table, "by": "tuples", "reason": reason, "members": members}})
                 lines = [f"writes table {table} as tuples, without Spark: {reason}"]
-                lines += [f"  {member}: {counted(len(part.writes))}" for member, part in parts.items()]
+                lines += [f"  {member}: {counted(count)}" for member, count in rows.items()]
                 lines += ["  each of them has a copy" for _ in range(copies > 1)]
             case NeedsQuery(table, reason):
                 made = await planned_change(work.planner, self._message(statement))
+                plan, planner = with_reasons(made.planned.plan), work.planner
+                if is_json:
+                    members = [{"member": member} for member in table.members]
+                    write = {"table": table.name, "by": "spark", "reason": reason, "members": members}
+                    return told_json({"write": write, "query": describe(plan, planner.name, planner.topology)})
                 by = f"by the hash of {', '.join(table.distributed_by)}" if table.distributed_by else "a copy to each"
                 lines = [
                     f"writes table {table.name} by Spark: {reason}",
                     f"  rows come to {self._member}, and go to {', '.join(table.members)}: {by}",
-                    *explain(with_reasons(made.planned.plan), work.planner.name, work.planner.topology),
+                    *explain(plan, planner.name, planner.topology),
                 ]
             case _:
                 raise SqlError("EXPLAIN takes a query or a write")
@@ -555,7 +566,10 @@ def _way(statement: RunStatement, change: said.Change, definition: Definition) -
     if isinstance(way, BySpark):
         _refuse_many(statement, way.reason)
         return _by_query(change.table, way.reason, not isinstance(change, said.Insert), rights)
-    return routed(definition, way, rights.user, rights.roles)
+    made = routed(definition, way, rights.user, rights.roles)
+    if more and (size_bytes := size_of(made)) > COMPUTED_BYTES:
+        _refuse_many(statement, f"{size_bytes} bytes with all copies are more than the {COMPUTED_BYTES} of one commit")
+    return made
 
 
 def _refuse_many(statement: RunStatement, reason: str) -> None:
@@ -563,7 +577,7 @@ def _refuse_many(statement: RunStatement, reason: str) -> None:
     if statement.more:
         raise SqlError(
             f"executemany writes rows of constants, or rows by their key: {reason}",
-            suggestion=f"give fewer than {WRITE_TUPLES} values at a time, or use cursor.load",
+            suggestion=f"give at most {COMPUTED_ROWS} rows at a time, or use cursor.load",
         )
 
 

@@ -34,7 +34,7 @@ from skerry.member.requests import CountAnswer, RunStatement
 from skerry.member.resources import Workers
 from skerry.model import trace
 from skerry.model.commits import TransactionId
-from skerry.model.errors import EngineEnded, Overloaded, SkerryError, StaleSchema, TimedOut, UserError, unsure
+from skerry.model.errors import EngineEnded, Overloaded, SkerryError, StaleSchema, TimedOut, unsure
 from skerry.model.fragment import Plan
 from skerry.model.limits import (
     CHANGE_PAUSE_MAX_S,
@@ -55,7 +55,16 @@ from skerry.sql.changes import analyse_change
 from skerry.sql.owntables import Change, CreateAs, Known
 from skerry.tables.catalogue import first_map
 from skerry.tables.clock import COUNTER_BITS
-from skerry.tables.computed import Wanted, needs_casts, routed_rows, size_of, wanted_of, whole_rows
+from skerry.tables.computed import (
+    Wanted,
+    changed_rows,
+    needs_casts,
+    needs_whole,
+    routed_rows,
+    size_of,
+    wanted_of,
+    whole_rows,
+)
 from skerry.tables.routing import Routed
 from skerry.wire.commit_messages import State
 from skerry.wire.values import error_of
@@ -71,6 +80,7 @@ class PlanChange(msgspec.Struct, frozen=True):
     tables: dict[str, OwnTable]
     members: tuple[str, ...]
     casts: bool = False
+    is_whole: bool = False
 
     @property
     def sql(self) -> str:
@@ -108,7 +118,7 @@ class Gathered(NamedTuple):
 class Gather(Protocol):
     """Runs what `plan` makes, when there is a place for it, and gives its rows; `check` hears their columns first.
 
-    `overflow` is asked where rows go when they are too many to be held; None: it is an error.
+    `overflow` is asked where rows go when they are too many to be held.
     """
 
     def __call__(
@@ -124,9 +134,12 @@ class Gather(Protocol):
 
 
 class Sink:
-    """Rows on their way to the members that keep them: more than one statement may hold (member/bulk.py)."""
+    """Rows on their way to the members that keep them: more than one statement may hold (member/bulk.py).
 
-    def __init__(self, bulk: Bulk, wanted: Wanted, rights: Rights, workers: Workers) -> None:
+    Without a `bulk` they go nowhere: the query is run again.
+    """
+
+    def __init__(self, bulk: Bulk | None, wanted: Wanted, rights: Rights, workers: Workers) -> None:
         self._bulk = bulk
         self._wanted = wanted
         self._rights = rights
@@ -134,21 +147,31 @@ class Sink:
 
     async def add(self, given: Sequence[pa.Array]) -> None:
         """Columns as the statement gives them. UserError if the table does not take them."""
-        rows = await self._workers.run(whole_rows, self._wanted, given)
+        if self._bulk is None:
+            return
+        made = whole_rows if self._wanted.kind == "insert" else changed_rows
+        rows = await self._workers.run(made, self._wanted, given)
         await self._bulk.add(rows, self._rights)
 
     async def finish(self, *, is_ordered: bool) -> Routed:
+        if self._bulk is None:
+            raise WholeNeeded
         return await self._bulk.finish(self._rights, is_ordered=is_ordered)
 
     def drop(self) -> None:
-        self._bulk.drop()
+        if self._bulk is not None:
+            self._bulk.drop()
 
 
-Overflow = Callable[[], Awaitable[Sink | None]]
+Overflow = Callable[[], Awaitable[Sink]]
 
 
 class CastsNeeded(Exception):
     """The query gives values that only Spark may cast: it is run again, with casts."""
+
+
+class WholeNeeded(Exception):
+    """So many rows are updated that whole ones have to go ahead: the query is run again, with all columns."""
 
 
 class _Readable(Known):
@@ -177,6 +200,7 @@ def _plan(planner: Knowledge, message: PlanChange) -> PlannedChange:
         planner.limits,
         needs_query=True,
         casts=message.casts,
+        is_whole=message.is_whole,
         variables=given_variables(statement),
     )
     if isinstance(change, CreateAs):
@@ -184,7 +208,7 @@ def _plan(planner: Knowledge, message: PlanChange) -> PlannedChange:
         return PlannedChange(planned_query(change.query, planner, statement), None)
     assert isinstance(change, Change), "what a statement asks for does not change with its tables"
     assert change.query is not None
-    return PlannedChange(planned_query(change.query, planner, statement), wanted_of(change))
+    return PlannedChange(planned_query(change.query, planner, statement), wanted_of(change, is_whole=message.is_whole))
 
 
 class Computing:
@@ -288,6 +312,7 @@ class Writing:
         self._gather = gather
         self._first_start = own.now()
         self._casts = False
+        self._is_whole = False
         self._changes = 0
         # An attempt of an earlier life may be prepared somewhere, with other rows: no two have one number.
         self._commits = (self._first_start >> _MILLISECOND_BITS) & _ATTEMPT_BITS
@@ -295,6 +320,7 @@ class Writing:
         self._is_again = is_again(message().statement.options)
         self._runs = self._commits if self._is_again else 0
         self._has_lost_engine = False
+        self._reads_the_past = False
         self.wanted: Wanted | None = None
         self._pause_s = CHANGE_PAUSE_S
         self._warnings: tuple[str, ...] = ()
@@ -322,10 +348,14 @@ class Writing:
                 )
                 if self.analysis is not None:
                     self.analysis.ran = gathered.ran
-                return await self.routed(gathered, statement), gathered.read_ts
+                # What was there once is the same whoever writes meanwhile: nobody is in its way.
+                return await self.routed(gathered, statement), 0 if self._reads_the_past else gathered.read_ts
             except CastsNeeded:
                 assert not self._casts, "what Spark casts to a type is of that type"
                 self._casts = True
+            except WholeNeeded:
+                assert not self._is_whole, "then all columns are given"
+                self._is_whole = True
             except (StaleSchema, EngineEnded) as error:
                 await self._again(error, statement)
             except SkerryError as error:
@@ -336,9 +366,12 @@ class Writing:
                     self.analysis.runs = self._runs
 
     async def _planned(self) -> Planned:
-        made = await planned_change(self._planner, msgspec.structs.replace(self._message(), casts=self._casts))
+        made = await planned_change(
+            self._planner, msgspec.structs.replace(self._message(), casts=self._casts, is_whole=self._is_whole)
+        )
         assert made.wanted is not None
         self.wanted, self._warnings = made.wanted, made.planned.warnings
+        self._reads_the_past = bool(made.planned.as_of)
         read = made.planned.plan.schema_info
         written = (f"{member}.{self.table.name}" for member in self.table.members)
         self._cursor.tables = tuple(sorted({*read, *written}))
@@ -349,16 +382,22 @@ class Writing:
         if needs_casts(self.wanted, schema.columns):
             raise CastsNeeded
 
-    async def _overflow(self) -> Sink | None:
-        """Rows that are inserted may be more than one message holds."""
+    async def _overflow(self) -> Sink:
+        """Rows may be more than one message holds."""
         assert self.wanted is not None
-        return self.begin(self._message().statement) if self.wanted.kind == "insert" else None
+        statement = self._message().statement
+        if needs_whole(self.wanted):  # to read the rest costs less than to end a job in the middle of its rows
+            return Sink(None, self.wanted, statement.rights, self._workers)
+        return self.begin(statement)
 
     def begin(self, statement: RunStatement) -> Sink:
         """Where rows go that are too many to be held here; those of an earlier attempt are dropped."""
         assert self.wanted is not None
         self.drop()
-        bulk = self._bulks.begin(self._definition(), self.wanted.policy, statement.query, self._runs)
+        is_changes = self.wanted.kind != "insert"
+        bulk = self._bulks.begin(
+            self._definition(), self.wanted.policy, statement.query, self._runs, is_changes=is_changes
+        )
         self._sink = Sink(bulk, self.wanted, statement.rights, self._workers)
         return self._sink
 
@@ -383,12 +422,11 @@ class Writing:
             routed_rows, self._definition(), self.wanted, gathered.rows, rights.user, rights.roles
         )
         size_bytes = await self._workers.run(size_of, routed)
-        if is_too_much(0, size_bytes, self._planner.limits) and self.wanted.kind == "insert":
-            sink = self.begin(statement)
+        if is_too_much(0, size_bytes, self._planner.limits):
+            sink = await self._overflow()
             for batch in gathered.rows.to_batches(STAGED_CHUNK_ROWS):
                 await sink.add(batch.columns)
             return await sink.finish(is_ordered=False)
-        check_size(0, size_bytes, self._planner.limits)
         return routed
 
     async def commit(self, routed: Routed, read_ts: int) -> CountAnswer | None:
@@ -437,16 +475,6 @@ async def _learn(own: OwnTables, planner: Planner, statement: RunStatement, erro
 def is_too_much(rows: int, size_bytes: int, limits: Limits) -> bool:
     """For one message to carry all of it."""
     return rows > COMPUTED_ROWS or size_bytes > _bytes_max(limits)
-
-
-def check_size(rows: int, size_bytes: int, limits: Limits) -> None:
-    """UserError for more than one statement may update or delete: one message may have to carry all of it."""
-    if is_too_much(rows, size_bytes, limits):
-        raise UserError(
-            f"the statement changes more than {COMPUTED_ROWS} rows, or {_bytes_max(limits)} bytes with all copies, as "
-            "only an INSERT may; nothing was written",
-            suggestion="change them in several statements, by ranges of the key",
-        )
 
 
 def _bytes_max(limits: Limits) -> int:

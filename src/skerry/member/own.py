@@ -28,7 +28,7 @@ from skerry.model.limits import FORGET_ROUNDS, UPKEEP_PAUSE_ROUNDS, UPKEEP_S, WR
 from skerry.model.rights import Action, Rights
 from skerry.model.sharded import Catalogue, Definition, OwnTable, TableStatus
 from skerry.tables.catalogue import Kept
-from skerry.tables.checks import actions_of, actions_of_rows, check_room, check_writes, found_of
+from skerry.tables.checks import actions_of, actions_of_changes, actions_of_rows, check_room, check_writes, found_of
 from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.files import remove_files
 from skerry.tables.flush import groups_of
@@ -46,6 +46,7 @@ from skerry.wire.messages import Message
 from skerry.wire.staging_messages import DropRows, StageRows
 
 _T = TypeVar("_T")
+_ACTIONS: tuple[Action, ...] = ("insert", "update", "delete")
 _STOP_S = 2.0  # for commits under way, when the member stops
 _LATEST = (1 << 63) - 1  # a moment after all commits
 
@@ -316,7 +317,12 @@ class OwnTables:
         shard = self._shard(message.table, message.version)
         if self._by_id[message.table].buckets.version != message.bucket_map:
             raise self._stale(message.table)
-        self._check_rights(message.user, message.roles, shard.table.name, actions_of_rows(message.policy))
+        if message.is_changes:  # which there are is known when all have come: `_lay` looks again
+            rights = self._rights_of(message.user, message.roles)
+            if not any(rights.may(action, self._member, shard.table.name) for action in _ACTIONS):
+                raise UserError(f"user {message.user} may not change table {shard.table.name}", member=self._member)
+        else:
+            self._check_rights(message.user, message.roles, shard.table.name, actions_of_rows(message.policy))
         return shard
 
     def committed(self, query: QueryId) -> Known | None:
@@ -441,11 +447,14 @@ class OwnTables:
         assert self._flusher is not None
         assert self._staging is not None
         shard, number = self._shards[staged.table], int(staged.files[0])
-        self._check_rights(part.user, part.roles, shard.table.name, actions_of_rows(staged.policy))
         spool = await self._staging.ready(query, number)
         upto_ts = self.now()
         shard.pin(upto_ts)
         try:
+            if spool.is_changes != staged.is_changes:
+                raise PeerError(f"query {query}: its rows are not what its commit takes them for")
+            actions = actions_of_changes(spool.changes) if spool.is_changes else actions_of_rows(staged.policy)
+            self._check_rights(part.user, part.roles, shard.table.name, actions)
             await self._core.read(upto_ts, frozenset({staged.table}))
             await self._core.written()
             files, turn = self._file_keys(shard)
@@ -592,4 +601,4 @@ def _layout(shard: Shard, files: FileKeys, read_ts: int) -> Layout:
     if read_ts:
         since, loaded_ts = shard.overlay.since(read_ts), shard.manifest.loaded_at(_LATEST)
     groups = groups_of(shard.manifest.live, shard.ranges)
-    return Layout(shard.table, shard.folder, uuid.uuid4().hex[:16], groups, files, since, loaded_ts)
+    return Layout(shard.table, shard.folder, uuid.uuid4().hex[:16], groups, files, since, loaded_ts, read_ts)

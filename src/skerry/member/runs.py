@@ -11,7 +11,7 @@ import pyarrow as pa
 from skerry.member import clock
 from skerry.member.answers import answer_statement, ran_as
 from skerry.member.assigning import assigned_variables
-from skerry.member.computing import Gathered, Overflow, Sink, check_size, is_too_much, rows_of
+from skerry.member.computing import Gathered, Overflow, Sink, is_too_much, rows_of
 from skerry.member.history import ClientCursor
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
@@ -210,7 +210,7 @@ class Runs:
         overflow: Overflow,
         is_traced: bool = False,
     ) -> Gathered:
-        """All rows of a query that a write needs (see `computing.Gather`); UserError if they are too many."""
+        """All rows of a query that a write needs (see `computing.Gather`)."""
         query = _attempted(statement.query, attempt)
         cursor.place = lambda: self._places.place(query)
         try:
@@ -253,8 +253,6 @@ class Runs:
             size_bytes += sum(batch.nbytes for batch in came)
             if sink is None and is_too_much(rows, size_bytes // 2, limits):
                 sink = await overflow()
-                if sink is None:
-                    check_size(rows, size_bytes // 2, limits)
             if sink is not None:
                 for batch in batches:
                     await sink.add(batch.columns)

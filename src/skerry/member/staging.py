@@ -13,7 +13,6 @@ from skerry.model import trace
 from skerry.model.errors import InternalError, Overloaded, PeerError, SiteError, SkerryError
 from skerry.model.ids import QueryId
 from skerry.model.limits import STAGED_AHEAD, STAGED_AT_ONCE, STAGED_CHUNK_BYTES
-from skerry.tables.columns import arrow_schema
 from skerry.tables.flushing import STAGING
 from skerry.tables.shard import Shard
 from skerry.tables.spool import Spool
@@ -87,7 +86,9 @@ class Staging:
                 member=self._member,
             )
         shard = self._admit(message)
-        spool = Spool(shard.table, os.path.join(self._folder, uuid.uuid4().hex), shard.ranges)
+        spool = Spool(
+            shard.table, os.path.join(self._folder, uuid.uuid4().hex), shard.ranges, is_changes=message.is_changes
+        )
         return _Stage(spool)
 
     async def _take(self, sender: str, key: tuple[QueryId, int], stage: _Stage, message: StageRows) -> None:
@@ -156,5 +157,5 @@ class Staging:
 
 
 def _add(spool: Spool, rows: bytes) -> None:
-    batch = decode_batch(rows, arrow_schema(spool.table), _DECODED_BYTES)
+    batch = decode_batch(rows, spool.schema, _DECODED_BYTES)
     spool.add(batch)

@@ -30,6 +30,19 @@ class Policy(enum.IntEnum):
     REPLACE = 2
 
 
+class Change(enum.IntEnum):
+    """What becomes of a row that was sent ahead by an UPDATE, DELETE or MERGE: of the one with its key, or of itself.
+
+    LEAVE is the old place of a row that moves, and not counted. Several DELETE_AGAIN may mean one row.
+    """
+
+    PUT = 0
+    INSERT = 1
+    DELETE = 2
+    LEAVE = 3
+    DELETE_AGAIN = 4
+
+
 class Write(msgspec.Struct, frozen=True, array_like=True):
     """`row` None deletes the row. Key and row are bytes whose meaning only the store knows.
 
@@ -50,6 +63,7 @@ class Staged(msgspec.Struct, frozen=True, array_like=True):
 
     `files`: the names under which they were sent. `is_ordered`: of two rows with one key the first is kept, or the last
     replaces it; rows of a query have no order. `body`: the files that they came to, which only the participant knows.
+    `is_changes`: each row says itself what becomes of it (`Change`).
     """
 
     table: int
@@ -57,6 +71,7 @@ class Staged(msgspec.Struct, frozen=True, array_like=True):
     policy: Policy = Policy.REPLACE
     is_ordered: bool = False
     body: bytes = b""
+    is_changes: bool = False
 
 
 class Versions(msgspec.Struct, frozen=True, array_like=True):

@@ -22,12 +22,14 @@ from skerry.model.rights import Action
 from skerry.model.sharded import OwnTable
 from skerry.model.table import Column
 from skerry.model.variables import Variable
+from skerry.sql.asof import Said, taken_out
 from skerry.sql.columntypes import type_text
 from skerry.sql.constants import Unsure, is_plain
 from skerry.sql.definitions import alter_table, create_table, new_name
-from skerry.sql.grammar.changes import Changed, ChangeGrammar, Defined, Inserted, Piece, TableDefinition
+from skerry.sql.grammar.changes import Changed, ChangeGrammar, Defined, Inserted, Merged, Piece, TableDefinition, When
 from skerry.sql.grammar.cursor import Mismatch
 from skerry.sql.keys import keys_said
+from skerry.sql.merging import Merging, column_of
 from skerry.sql.owntables import (
     Begin,
     Change,
@@ -40,6 +42,7 @@ from skerry.sql.owntables import (
     FlushTable,
     Insert,
     Known,
+    Merge,
     Rollback,
     ShowCreateTable,
     ShowTableStatus,
@@ -60,8 +63,8 @@ _GIVEN = "skerry_given"
 _VALUE = "skerry_value_"
 _ALL_DELETED = "all rows are deleted, whose keys are read first"
 _ADMITTED = (
-    "CREATE TABLE, DROP TABLE, TRUNCATE TABLE, ALTER TABLE, INSERT, UPDATE, DELETE, BEGIN, COMMIT, ROLLBACK, "
-    "FLUSH TABLE, SHOW CREATE TABLE and SHOW TABLE STATUS"
+    "CREATE TABLE, DROP TABLE, TRUNCATE TABLE, ALTER TABLE, INSERT, UPDATE, DELETE, MERGE, BEGIN, COMMIT, "
+    "ROLLBACK, FLUSH TABLE, SHOW CREATE TABLE and SHOW TABLE STATUS"
 )
 
 
@@ -83,13 +86,15 @@ def analyse_change(
     *,
     needs_query: bool = False,
     casts: bool = False,
+    is_whole: bool = False,
     variables: Mapping[str, Variable] = MappingProxyType({}),
 ) -> Change | Definition:
     """The one statement of `text`; SqlError says what is wrong with it, and where.
 
-    `casts`: its query gives values of the columns' own types. TRUNCATE is a Delete where a query is needed.
+    `casts`: its query gives values of the columns' own types; `is_whole`: and all columns of rows that are updated.
+    TRUNCATE is a Delete where a query is needed.
     """
-    return _read(text, limits, variables, values, known, needs_query=needs_query, casts=casts)
+    return _read(text, limits, variables, values, known, needs_query=needs_query, casts=casts, is_whole=is_whole)
 
 
 def analyse_constants(
@@ -116,7 +121,7 @@ def analyse_load(text: str, known: Known, limits: Limits) -> Insert:
 
 def created_as(text: str, columns: Sequence[Column], known: Known, limits: Limits) -> CreateTable:
     """The table that CREATE TABLE … AS makes, whose query gives these columns."""
-    grammar = ChangeGrammar(statement_tokens(text, limits), text)
+    grammar = ChangeGrammar(taken_out(statement_tokens(text, limits), text)[0], text)
     grammar.take_words("CREATE", "TABLE")
     said = grammar.create_table()
     defined = []
@@ -140,11 +145,13 @@ def _read(
     *,
     needs_query: bool = False,
     casts: bool = False,
+    is_whole: bool = False,
     binds: bool = True,
 ) -> Change | Definition:
     try:
-        tokens = statement_tokens(text, limits, variables)
-        reader = _Reader(tokens, Given(text, values, known, variables), known, needs_query, casts, binds)
+        tokens, moments = taken_out(statement_tokens(text, limits, variables), text)
+        reader = _Reader(tokens, Given(text, values, known, variables), known, needs_query, casts, binds, moments)
+        reader.is_whole = is_whole
         return reader.read()
     except RecursionError:
         raise SqlError("the statement is nested too deeply") from None
@@ -152,7 +159,14 @@ def _read(
 
 class _Reader:
     def __init__(
-        self, tokens: list[Token], given: Given, known: Known, needs_query: bool, casts: bool, binds: bool
+        self,
+        tokens: list[Token],
+        given: Given,
+        known: Known,
+        needs_query: bool,
+        casts: bool,
+        binds: bool,
+        moments: Sequence[Said] = (),
     ) -> None:
         self.grammar = ChangeGrammar(tokens, given.text)
         self.given = given
@@ -162,6 +176,8 @@ class _Reader:
         self.needs_query = needs_query
         self.casts = casts
         self.binds = binds
+        self.moments = moments
+        self.is_whole = False
 
     def read(self) -> Change | Definition:
         grammar = self.grammar
@@ -172,6 +188,8 @@ class _Reader:
             definition = self._definition()
         except Mismatch as error:
             raise grammar.explained(error) from None
+        if not isinstance(definition, CreateAs):
+            self._refuse_moments()
         if self.values and not isinstance(definition, CreateAs):
             raise SqlError(f"{grammar.tokens[0].text.upper()[:40]} takes no parameters")
         return definition
@@ -184,6 +202,8 @@ class _Reader:
             return self._update(grammar.update())
         if grammar.take_words("DELETE"):
             return self._delete(grammar.delete())
+        if grammar.take_words("MERGE"):
+            return self._merge(grammar.merge())
         if self.needs_query and grammar.take_words("TRUNCATE", "TABLE"):
             name = grammar.own_name()
             grammar.ended()
@@ -260,7 +280,7 @@ class _Reader:
     def _insert(self, said: Inserted) -> Insert:
         table = self._written(said.name, "insert")
         columns = self._places(table, said.columns)
-        self._check_missing(table, columns, said)
+        self._check_missing(table, columns, said.name)
         if said.rows is None:
             assert said.query is not None
             reason = "a query gives the rows"
@@ -269,6 +289,7 @@ class _Reader:
             check_said(said.query, said.tokens, self.text)
             query = self._bound_query(self._as_stored(said.query, table, columns), said.tokens)
             return Insert(table, self.text, query.parameters, query, reason, columns, said.policy, None)
+        self._refuse_moments()
         rows = tuple(self._row(row, table, columns, place) for place, row in enumerate(said.rows, 1))
         is_plain_row = all(value is None or is_plain(value) for row in rows for value in row)
         if is_plain_row and not self.needs_query:
@@ -287,7 +308,7 @@ class _Reader:
     def load(self, said: Inserted) -> Insert:
         table = self._table(said.name)
         columns = self._places(table, said.columns)
-        self._check_missing(table, columns, said)
+        self._check_missing(table, columns, said.name)
         rows = [self._row(row, table, columns, place) for place, row in enumerate(said.rows or (), 1)]
         if len(rows) != 1 or not all(isinstance(value, exp.Placeholder) for value in rows[0]):
             raise SqlError("rows are loaded by INSERT INTO … VALUES (?, …): one row of markers")
@@ -298,7 +319,15 @@ class _Reader:
             raise NeedsQuery(reason, table, is_read)
 
     def _bound_query(self, tree: exp.Expr, tokens: list[Token]) -> Query:
-        return bound_query(tree, tokens, self.given)
+        return bound_query(tree, tokens, self.given, self.moments)
+
+    def _refuse_moments(self) -> None:
+        """What is written is read as it is now, and so is all else beside it."""
+        for each in self.moments:
+            message = (
+                "AS OF is for SELECT, INSERT … SELECT and CREATE TABLE … AS: this statement reads what is there now"
+            )
+            raise sql_error(message, self.text, each.first.start, each.last.end)
 
     def _as_stored(self, query: exp.Expr, table: OwnTable, columns: tuple[int, ...]) -> exp.Expr:
         """The query, around it the casts to the columns' types if they are asked for."""
@@ -306,7 +335,7 @@ class _Reader:
             return query
         names = [f"{_VALUE}{number}" for number in range(len(columns))]
         alias = exp.TableAlias(this=_name(_GIVEN), columns=[_name(name) for name in names])
-        given = [_column(name, _GIVEN) for name in names]
+        given = [column_of(name, _GIVEN) for name in names]
         casts = [self._cast(value, table, place) for value, place in zip(given, columns, strict=True)]
         listed = [exp.Alias(this=value, alias=_name(name)) for value, name in zip(casts, names, strict=True)]
         return exp.Select(expressions=listed, from_=exp.From(this=exp.Subquery(this=query, alias=alias)))
@@ -332,11 +361,11 @@ class _Reader:
             raise error_at(f"table {table.name} has no column {name.name[:100]}{nearest}", self.text, name)
         return place
 
-    def _check_missing(self, table: OwnTable, columns: tuple[int, ...], said: Inserted) -> None:
+    def _check_missing(self, table: OwnTable, columns: tuple[int, ...], name: exp.Table) -> None:
         for place, column in enumerate(table.columns):
             if place not in columns and not column.is_nullable and column.default is None:
                 message = f"column {column.name} is NOT NULL and has no default: the INSERT must give it a value"
-                raise error_at(message, self.text, said.name)
+                raise error_at(message, self.text, name)
 
     def _check_width(self, query: exp.Expr, table: OwnTable, columns: tuple[int, ...]) -> None:
         """Where the query's own list tells how many columns it gives."""
@@ -368,6 +397,7 @@ class _Reader:
     # --- UPDATE and DELETE ---
     def _update(self, said: Changed) -> Update:
         table = self._written(said.name, "update")
+        self._refuse_moments()
         assignments: dict[int, Piece] = {}
         for name, piece in said.assignments:
             place = self._place(table, name)
@@ -385,14 +415,14 @@ class _Reader:
             parameters = self._bound([*(tree for tree in trees.values() if tree is not None), *_flat(keys)])
             return Update(table, self.text, parameters, None, "", tuple(trees.items()), keys)
         self._needs_query(reason, table)
-        if moves_rows(table, trees):
+        if moves_rows(table, trees) or self.is_whole:
             places: Sequence[int] = range(len(table.columns))
         else:
             places = list(trees)
         listed = [
             self._cast(self._or_default(trees[place], table, place), table, place)
             if place in trees
-            else _column(table.columns[place].name, alias)
+            else column_of(table.columns[place].name, alias)
             for place in places
         ]
         query = self._keyed_query(said, table, alias, listed, list(assignments.values()))
@@ -413,6 +443,7 @@ class _Reader:
 
     def _delete(self, said: Changed) -> Delete:
         table = self._written(said.name, "delete")
+        self._refuse_moments()
         alias = said.name.alias_or_name
         if said.where is None and self.binds and not self.needs_query:
             if self.values:
@@ -429,6 +460,44 @@ class _Reader:
         query = self._keyed_query(said, table, alias, [], [])
         return Delete(table, self.text, query.parameters, query, reason, None)
 
+    # --- MERGE ---
+    def _merge(self, said: Merged) -> Merge:
+        table = self._table(said.name)
+        for clause in said.clauses:
+            self.known.check_may(clause.action, table)
+        reason = "MERGE reads the table and what is merged into it"
+        self._refuse_moments()
+        self._needs_query(reason, table)
+        merging = Merging(said, table, self.given)
+        clauses = []
+        for number, clause in enumerate(said.clauses):
+            values = self._merge_values(merging, clause, table)
+            for place, value in values.items():
+                merging.add(number, self._cast(value, table, place))
+            clauses.append((clause.action, tuple(values)))
+        query = self._bound_query(merging.query(), self.grammar.tokens)
+        return Merge(table, self.text, query.parameters, query, reason, tuple(clauses), merging.may_match_again)
+
+    def _merge_values(self, merging: Merging, clause: When, table: OwnTable) -> dict[int, exp.Expr]:
+        """By position: what a clause sets or gives; of a row whose key it sets, all of it."""
+        if clause.assignments is None:
+            return {place: column_of(column.name, merging.source) for place, column in enumerate(table.columns)}
+        values: dict[int, exp.Expr] = {}
+        for name, piece in clause.assignments:
+            place = self._place(table, name)
+            if place in values:
+                raise error_at(f"column {table.columns[place].name} is set twice", self.text, name)
+            is_default = _is_default(piece.tree)
+            if not is_default:
+                merging.check(clause, piece)
+            values[place] = self._or_default(None if is_default else piece.tree, table, place)
+        if clause.action == "insert":
+            self._check_missing(table, tuple(values), merging.said.name)
+        elif clause.action == "update" and (moves_rows(table, values) or self.is_whole):
+            for place, column in enumerate(table.columns):
+                values.setdefault(place, column_of(column.name, merging.target))
+        return values
+
     def _keyed_query(
         self, said: Changed, table: OwnTable, alias: str, listed: list[exp.Expr], pieces: list[Piece]
     ) -> Query:
@@ -436,7 +505,7 @@ class _Reader:
         for piece in (*pieces, said.from_, said.where):
             if piece is not None and not _is_default(piece.tree):
                 check_said(piece.tree, piece.tokens, self.text)
-        keys: list[exp.Expr] = [_column(name, alias) for name in table.primary_key]
+        keys: list[exp.Expr] = [column_of(name, alias) for name in table.primary_key]
         values = [exp.Alias(this=tree, alias=_name(f"{_VALUE}{place}")) for place, tree in enumerate(listed)]
         select = exp.Select(expressions=[*keys, *values], from_=exp.From(this=said.name))
         if said.from_ is not None:
@@ -465,7 +534,3 @@ def _is_default(node: exp.Expr) -> bool:
 
 def _name(name: str) -> exp.Identifier:
     return exp.Identifier(this=name, quoted=False)
-
-
-def _column(name: str, table: str) -> exp.Column:
-    return exp.Column(this=exp.Identifier(this=name, quoted=True), table=exp.Identifier(this=table, quoted=True))

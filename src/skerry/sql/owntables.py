@@ -38,7 +38,7 @@ class Known:
         own = self.tables.get(parts[0].lower()) if len(parts) == 1 else None
         if own is None:
             return self.catalog.lookup(parts)
-        return TableRef(own.name, None, tuple(Column(column.name, column.type) for column in own.columns))
+        return TableRef(own.name, None, tuple(Column(each.name, each.type) for each in own.columns), is_own=True)
 
     def names(self) -> list[str]:
         return [*self.catalog.names(), *(table.name for table in self.tables.values())]
@@ -179,6 +179,18 @@ class Delete(Change):
     keys: tuple[tuple[exp.Expr, ...], ...] | None
 
 
+@dataclass(frozen=True)
+class Merge(Change):
+    """`clauses`: what each does, and the positions of columns that it sets or gives.
+
+    The query gives the number of the clause that a pair of rows meets, the key of the table's row (NULL if there is
+    none), then the values of the first clause, of the second, …, NULL where it is not met.
+    """
+
+    clauses: tuple[tuple[Action, tuple[int, ...]], ...]
+    may_match_again: bool
+
+
 Definition = (
     CreateTable
     | CreateAs
@@ -231,22 +243,22 @@ class Explained:
 
     sql: str
     analyzes: bool
+    is_json: bool
 
 
 def explained(sql: str) -> Explained | None:
     """None for what is only to be done."""
-    words = [(sql[each.start : each.upto].upper(), each.upto) for each in islice(lexemes(sql), 3)]
+    words = [(sql[each.start : each.upto].upper(), each.upto) for each in islice(lexemes(sql), 4)]
     if words[0][0] != "EXPLAIN":
         return None
-    analyzes = len(words) > 1 and words[1][0] == "ANALYZE"
-    upto, rest = words[analyzes][1], words[analyzes + 1 :]
-    if rest and rest[0][0] == "FORMAT":
-        raise SqlError("EXPLAIN FORMAT JSON is not there yet for writes", suggestion="EXPLAIN tells the plan")
-    return Explained(" " * upto + sql[upto:], analyzes)
+    analyzes = [word for word, _ in words[1:2]] == ["ANALYZE"]
+    is_json = [word for word, _ in words[1 + analyzes : 3 + analyzes]] == ["FORMAT", "JSON"]
+    upto = words[analyzes + 2 * is_json][1]
+    return Explained(" " * upto + sql[upto:], analyzes, is_json)
 
 
-_FIRST = frozenset({"INSERT", "UPDATE", "DELETE", "BEGIN", "COMMIT", "ROLLBACK"})
-_EXPLAINED = frozenset({"INSERT", "UPDATE", "DELETE"})
+_FIRST = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "BEGIN", "COMMIT", "ROLLBACK"})
+_EXPLAINED = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 _FIRST_TWO = frozenset(
     {("CREATE", "TABLE"), ("DROP", "TABLE"), ("ALTER", "TABLE"), ("TRUNCATE", "TABLE"), ("FLUSH", "TABLE")}
 )

@@ -26,7 +26,8 @@ def bind_parameters(tree: exp.Expr, values: Sequence[Any] | Mapping[str, Any] | 
     if named and len(named) != len(markers):
         raise error_at("use either ? or :name for parameters, not both", text, named[0])
     if isinstance(values, Unbound):
-        values = dict.fromkeys((marker.name for marker in named), None) if named else [None] * len(markers)
+        starts = {marker.meta.get("start", id(marker)) for marker in markers}
+        values = dict.fromkeys((marker.name for marker in named), None) if named else [None] * len(starts)
     if isinstance(values, Mapping):
         return _by_name(markers, values, text)
     if isinstance(values, str | bytes):
@@ -66,9 +67,12 @@ def _by_place(markers: list[exp.Placeholder], values: list[Any], text: str) -> d
     for marker in markers:
         if marker.this:
             raise error_at(f"no value for parameter :{marker.name}; give the parameters by name", text, marker)
-    if len(markers) != len(values):
-        wanted = f"{len(markers)} {'parameter' if len(markers) == 1 else 'parameters'} (?)"
+    # A part of MERGE stands in its query several times: what has one place in the text is one marker.
+    places = [marker.meta.get("start", id(marker)) for marker in markers]
+    index_of = {place: index for index, place in enumerate(dict.fromkeys(places))}
+    if len(index_of) != len(values):
+        wanted = f"{len(index_of)} {'parameter' if len(index_of) == 1 else 'parameters'} (?)"
         raise SqlError(f"the statement has {wanted}; values given: {len(values)}")
-    for index, marker in enumerate(markers):
-        marker.set("this", f"p{index}")
+    for place, marker in zip(places, markers, strict=True):
+        marker.set("this", f"p{index_of[place]}")
     return {f"p{index}": value for index, value in enumerate(values)}

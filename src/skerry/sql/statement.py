@@ -153,7 +153,7 @@ def _statement(tokens: list[Token], given: Given) -> Statement:
     named = " ".join(token.text.upper() for token in tokens[: last + 1])[:40]
     admitted = (
         "queries (SELECT …), EXPLAIN, SHOW, DESCRIBE, USE, ANALYZE TABLE, DECLARE, SET VAR, and for tables of its own "
-        "CREATE, ALTER, DROP, TRUNCATE and FLUSH TABLE, INSERT, UPDATE and DELETE"
+        "CREATE, ALTER, DROP, TRUNCATE and FLUSH TABLE, INSERT, UPDATE, DELETE and MERGE"
     )
     raise sql_error(f"{named} is not admitted: Skerry runs {admitted}", text, tokens[0].start, tokens[last].end)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from skerry.model.commits import Policy, Write
+from skerry.model.commits import Change, Policy, Write
 from skerry.model.errors import Overloaded, PeerError, SiteError
 from skerry.model.rights import Action
 from skerry.model.sharded import OwnTable
@@ -22,6 +22,13 @@ from skerry.tables.rows import decode_rows
 from skerry.tables.shard import Shard
 
 _PATCH = msgspec.msgpack.Decoder(list[tuple[int, Any]])
+_OF_CHANGE: dict[Change, Action] = {
+    Change.PUT: "update",
+    Change.INSERT: "insert",
+    Change.DELETE: "delete",
+    Change.LEAVE: "delete",
+    Change.DELETE_AGAIN: "delete",
+}
 _ROW = msgspec.msgpack.Decoder(list[Any])
 
 
@@ -42,6 +49,11 @@ def actions_of(write: Write) -> tuple[Action, ...]:
 def actions_of_rows(policy: Policy) -> tuple[Action, ...]:
     """The same for rows that are inserted."""
     return ("insert", "update") if policy is Policy.REPLACE else ("insert",)
+
+
+def actions_of_changes(changes: Iterable[Change]) -> tuple[Action, ...]:
+    """The same for changes that were sent ahead."""
+    return tuple(_OF_CHANGE[change] for change in changes)
 
 
 def check_room(shard: Shard, writes: Sequence[Write]) -> None:

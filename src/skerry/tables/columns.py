@@ -25,6 +25,7 @@ PLAIN: dict[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", tz="UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
+CHANGE = "\x00change"  # no column is called so
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _NESTED = re.compile(r"(array|map|struct)<(.*)>")
 
@@ -55,6 +56,11 @@ def _type(text: str) -> pa.DataType:
 def arrow_schema(table: OwnTable) -> pa.Schema:
     """All fields may be null here: of a deleted row only its key is known."""
     return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in table.columns])
+
+
+def change_schema(table: OwnTable) -> pa.Schema:
+    """The same, and what becomes of each row (`model/commits.Change`)."""
+    return arrow_schema(table).append(pa.field(CHANGE, pa.int8(), nullable=False))
 
 
 def spread_by(table: OwnTable) -> tuple[str, ...]:

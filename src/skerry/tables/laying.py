@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from skerry.model.amounts import counted
-from skerry.model.commits import Policy, Staged
-from skerry.model.errors import KeyExists, UserError
+from skerry.model.commits import Change, Policy, Staged
+from skerry.model.errors import KeyExists, PeerError, UserError
 from skerry.model.limits import GROUP_FILES, GROUP_ROWS, STAGED_UNIT_BYTES, STAGED_UNIT_ROWS
 from skerry.model.points import reach
 from skerry.model.sharded import OwnTable
 from skerry.tables.bucket import Hashes, buckets_of, hashes_of
-from skerry.tables.columns import arrow_schema, spread_by
+from skerry.tables.columns import CHANGE, arrow_schema, spread_by
 from skerry.tables.files import read_file, remove_files, sync_files, write_file
 from skerry.tables.flush import Group, Range, pieces, without
 from skerry.tables.keys import encode_keys
@@ -43,7 +43,8 @@ class Counted(NamedTuple):
 class Layout(NamedTuple):
     """What is there, while the table is locked. `since`: keys written after the statement's query read, and when.
 
-    `loaded_ts`: of the last staged rows, if there was such a query. `name`: new files begin with it.
+    `loaded_ts`: of the last staged rows, if there was such a query, which read at `read_ts`. `name`: new files begin
+    with it.
     """
 
     table: OwnTable
@@ -53,11 +54,13 @@ class Layout(NamedTuple):
     files: FileKeys
     since: Mapping[bytes, int]
     loaded_ts: int
+    read_ts: int = 0
 
 
 def lay_out(spool: Spool, layout: Layout, staged: Staged) -> Counted:
     """Files are written and synced. KeyExists or UserError if a key stands in the way; then none is left."""
-    work = _Laying(spool, layout, staged.policy, staged.is_ordered)
+    kind = _Changing if staged.is_changes else _Laying
+    work = kind(spool, layout, staged.policy, staged.is_ordered)
     try:
         removed = [file.name for group in layout.groups for file in work.lay(group)]
         if work.added:
@@ -112,12 +115,7 @@ class _Laying:
     # --- rows -----------------------------------------------------------------------------------------------------
     def _new(self, group: Group, first: int, upto: int) -> tuple[pa.Table, _Met]:
         """The statement's rows of these buckets that are written, and those of them that replace another."""
-        parts = [part for part in self._spool.slices if part.first < upto and part.upto > first]
-        batches = [batch for part in parts for batch in self._spool.read(part)]
-        rows = pa.Table.from_batches(batches, self._schema).combine_chunks()
-        if any(part.first < first or part.upto > upto for part in parts):
-            buckets = self._buckets(rows)
-            rows = rows.filter(pa.array((buckets >= first) & (buckets < upto))).combine_chunks()
+        rows = self._staged(first, upto)
         rows, hashes = self._once(rows)
         met = self._met(group, rows, hashes)
         if len(met.places) and self._policy is Policy.FAIL:
@@ -130,6 +128,16 @@ class _Laying:
             rows = _left(rows, met.places)
         self.rows += rows.num_rows
         return rows, met
+
+    def _staged(self, first: int, upto: int) -> pa.Table:
+        """What was sent ahead for these buckets."""
+        parts = [part for part in self._spool.slices if part.first < upto and part.upto > first]
+        batches = [batch for part in parts for batch in self._spool.read(part)]
+        rows = pa.Table.from_batches(batches, self._spool.schema).combine_chunks()
+        if any(part.first < first or part.upto > upto for part in parts):
+            buckets = self._buckets(rows)
+            rows = rows.filter(pa.array((buckets >= first) & (buckets < upto))).combine_chunks()
+        return rows
 
     def _once(self, rows: pa.Table) -> tuple[pa.Table, Hashes]:
         """One row a key, and the keys' hashes."""
@@ -208,6 +216,50 @@ class _Laying:
             name = f"s{self._layout.name}-{len(self.added):05d}-{first:05d}-{upto:05d}.parquet"
             self.added.append(write_file(self._layout.folder, name, first, upto, rows, ids_of(self._table)))
             reach("staged.file")
+
+
+class _Changing(_Laying):
+    """Rows that say themselves what becomes of them: of the ones that are there, or of themselves."""
+
+    def lay(self, group: Group) -> tuple[DataFile, ...]:
+        units = units_of(self._spool.slices, group)
+        before = self._before(group) if units else self._schema.empty_table()
+        buckets = self._buckets(before)
+        for first, upto in units:
+            kept = before.filter(pa.array((buckets >= first) & (buckets < upto)))
+            self._cut(first, upto, self._changed(group, kept, self._staged(first, upto)))
+        return group.files if units else ()
+
+    def _changed(self, group: Group, before: pa.Table, rows: pa.Table) -> pa.Table:
+        """What is there afterwards. A row that is there may be meant once, and one that comes needs a free place."""
+        hashes, keys = hashes_of(self._key_of(rows)), self._keys(rows, np.arange(rows.num_rows))
+        changes = rows.column(CHANGE).to_numpy()
+        met = self._met(group, rows, hashes)
+        old, new = changes != Change.INSERT, changes <= Change.INSERT
+        gone = self._once_each(keys, np.flatnonzero(old & (changes != Change.DELETE_AGAIN)), "are to be changed twice")
+        gone |= {keys[place] for place in np.flatnonzero(changes == Change.DELETE_AGAIN).tolist()}
+        comes = self._once_each(keys, np.flatnonzero(new), "would be there twice")
+        # Staged rows may have deleted one that the query saw. Whatever is wrong then, the query runs again.
+        self.newest_ts = max(self.newest_ts, self._layout.loaded_ts)
+        is_sure = self.newest_ts <= self._layout.read_ts
+        if is_sure and not gone <= met.keys:
+            raise PeerError(f"table {self._table.name}: a change of a row that is not there")
+        if is_sure and not (comes & met.keys) <= gone:
+            raise KeyExists(f"table {self._table.name}: a row with the same primary key exists; nothing was written")
+        is_deleted = (changes == Change.DELETE) | (changes == Change.DELETE_AGAIN)
+        deleted = {keys[place] for place in np.flatnonzero(is_deleted).tolist()}
+        self.rows += len(comes) + len(deleted - comes)
+        left = without(self._table, before, gone, np.sort(hashes[old]))
+        return pa.concat_tables([left, rows.filter(pa.array(new)).select(self._schema.names)])
+
+    def _once_each(self, keys: Sequence[bytes], places: Numbers, what: str) -> set[bytes]:
+        found = {keys[place] for place in places.tolist()}
+        if len(found) < len(places):
+            raise UserError(
+                f"[MERGE_CARDINALITY_VIOLATION] table {self._table.name}: rows {what}; nothing was written",
+                suggestion="group what the table is joined with, so that each of its rows has one match",
+            )
+        return found
 
 
 def units_of(slices: Sequence[Slice], group: Group) -> list[Range]:

@@ -72,9 +72,10 @@ def ask(shard: Shard, writes: Sequence[Write], read_ts: int) -> Asked:
     base_ts = manifest.base_of(read_ts, shard.table.name)
     # Flushed versions count too, while they are there: files have the same row, but not its time.
     versions = [overlay.find(write.key, read_ts, 0) for write in writes]
-    # Staged rows are in no overlay: a version that is older than they are may not be the newest.
+    # Staged rows are in no overlay: a version that is older than they are may not be the newest. Nor is a row that they
+    # deleted: whoever read before has seen it.
     loaded_ts = manifest.loaded_at(read_ts)
-    before = tuple(0 if version is None else version.commit_ts for version in versions)
+    before = tuple(loaded_ts if version is None else max(loaded_ts, version.commit_ts) for version in versions)
     patched = [
         version.place
         for write, version in zip(writes, versions, strict=True)

@@ -10,13 +10,15 @@ import shutil
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import compute as pc
 from pyarrow import ipc
 
+from skerry.model.commits import Change
 from skerry.model.errors import PeerError, SiteError
 from skerry.model.limits import STAGED_MEMORY_BYTES, STAGED_PARTS
 from skerry.model.sharded import OwnTable
 from skerry.tables.bucket import buckets_of
-from skerry.tables.columns import arrow_schema, spread_by
+from skerry.tables.columns import CHANGE, arrow_schema, change_schema, spread_by
 from skerry.tables.flush import Range
 
 
@@ -33,13 +35,15 @@ class Slice:
 
 
 class Spool:
-    """`ranges`: the member's buckets; a row of another bucket is refused."""
+    """`ranges`: the member's buckets; a row of another bucket is refused. `schema`: of what comes."""
 
-    def __init__(self, table: OwnTable, folder: str, ranges: tuple[Range, ...]) -> None:
+    def __init__(self, table: OwnTable, folder: str, ranges: tuple[Range, ...], *, is_changes: bool = False) -> None:
         self.table = table
         self.rows = 0
+        self.is_changes = is_changes
+        self.changes: set[Change] = set()  # that came
+        self.schema = change_schema(table) if is_changes else arrow_schema(table)
         self._folder = folder
-        self._schema = arrow_schema(table)
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
         width = max(1, -(-sum(upto - first for first, upto in ranges) // STAGED_PARTS))
@@ -50,9 +54,12 @@ class Spool:
     def add(self, batch: pa.RecordBatch) -> None:
         """PeerError for rows that are not the table's, or not this member's."""
         table = self.table
+        whole = self._whole(batch) if self.is_changes else batch
         for column in table.columns:
+            if self.is_changes and column.name in table.primary_key and batch.column(column.name).null_count:
+                raise PeerError(f"table {table.name}: column {column.name} cannot be NULL")
             is_required = not column.is_nullable or column.name in table.primary_key
-            if is_required and batch.column(column.name).null_count:
+            if is_required and whole.column(column.name).null_count:
                 raise PeerError(f"table {table.name}: column {column.name} cannot be NULL")
         self._waiting.append(batch)
         self._waiting_bytes += batch.nbytes
@@ -60,6 +67,15 @@ class Spool:
         if self._waiting_bytes >= STAGED_MEMORY_BYTES:
             self._cut()
             self._write()
+
+    def _whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Those of the changes that are rows; of the others only the key counts."""
+        said = batch.column(CHANGE)
+        try:
+            self.changes |= {Change(each) for each in pc.unique(said).to_pylist()}
+        except ValueError as error:
+            raise PeerError(f"table {self.table.name}: a change of no known kind ({error})") from None
+        return batch.filter(pc.less_equal(said, Change.INSERT))
 
     def end(self) -> None:
         """No more rows come."""
@@ -72,7 +88,7 @@ class Spool:
         source = pa.memory_map(self._path(part))
         batches = []
         while source.tell() < source.size():
-            batches.append(ipc.read_record_batch(ipc.read_message(source), self._schema))
+            batches.append(ipc.read_record_batch(ipc.read_message(source), self.schema))
         return [*batches, *part.batches]
 
     def remove(self) -> None:
@@ -84,7 +100,7 @@ class Spool:
         """What waits goes to its slices."""
         if not self._waiting:
             return
-        rows = pa.Table.from_batches(self._waiting, self._schema).combine_chunks()
+        rows = pa.Table.from_batches(self._waiting, self.schema).combine_chunks()
         self._waiting, self._waiting_bytes = [], 0
         buckets = buckets_of([rows.column(name).combine_chunks() for name in spread_by(self.table)], self.table.buckets)
         places = np.searchsorted([part.upto for part in self.slices], buckets, "right")

@@ -1,6 +1,7 @@
 """Which way a write goes (T7): as tuples, without any Spark, or by Spark. Pure; `reason` is what EXPLAIN tells.
 
-Tuples: all values are constants, all keys are known, at most 4096 rows and 1 MiB. A constant that Spark might see
+Tuples: all values are constants, all keys are known, at most 4096 rows and 1 MiB; of `executemany`, which has no other
+way, 100,000 rows and 4 MiB. A constant that Spark might see
 otherwise than we do goes to Spark (`sql/constants.py`); one that no column takes is an error either way.
 """
 
@@ -15,7 +16,7 @@ from typing import Any, TypeAlias
 import msgspec
 from sqlglot import exp
 
-from skerry.model.limits import WRITE_TUPLES, WRITE_TUPLES_BYTES
+from skerry.model.limits import COMPUTED_BYTES, COMPUTED_ROWS, WRITE_TUPLES, WRITE_TUPLES_BYTES
 from skerry.model.sharded import OwnColumn, OwnTable
 from skerry.sql.constants import Misfit, Unsure, assigned, check_together, constant, matched, stays
 from skerry.sql.owntables import Change, Delete, Insert, Update, column_place, key_columns
@@ -69,7 +70,7 @@ def way_of(change: Change, more: Sequence[Bound] = ()) -> ByTuples | BySpark:
 def _inserted(change: Insert, bound: Sequence[Bound]) -> ByTuples:
     table, rows = change.table, change.rows
     assert rows is not None
-    _check_count(len(rows) * len(bound), "rows")
+    _check_count(len(rows) * len(bound), "rows", bound)
     given = {place: at for at, place in enumerate(change.columns)}
     key = [_place(table, column) for column in key_columns(table)]
     columns = [
@@ -77,7 +78,7 @@ def _inserted(change: Insert, bound: Sequence[Bound]) -> ByTuples:
         for place in range(len(table.columns))
     ]
     tuples = tuple(map(encode_tuple, zip(*columns, strict=True)))
-    _check_bytes(sum(map(len, tuples)))
+    _check_bytes(sum(map(len, tuples)), bound)
     keys = tuple(zip(*(columns[place] for place in key), strict=True))
     packet = packets.Insert(table.id, table.version, change.policy, tuples)
     return ByTuples(packet, keys, f"{_counted(len(tuples), 'row')} of constants")
@@ -90,10 +91,11 @@ def _updated(change: Update, bound: Sequence[Bound]) -> ByTuples:
     for number, values in enumerate(bound):
         made = tuple((column[number], place) for place, column in columns)
         set_to |= dict.fromkeys(_keys(change.table, change.keys, values), made)
-        _check_count(len(set_to), "keys")
+        _check_count(len(set_to), "keys", bound)
     keys = tuple(set_to)
     items = tuple(packets.LocalItem(key, made) for key, made in set_to.items())
-    _check_bytes(sum(len(msgspec.msgpack.encode(made)) + len(encode_tuple(key)) for key, made in set_to.items()))
+    size_bytes = sum(len(msgspec.msgpack.encode(made)) + len(encode_tuple(key)) for key, made in set_to.items())
+    _check_bytes(size_bytes, bound)
     packet = packets.LocalUpdate(change.table.id, change.table.version, items)
     return ByTuples(packet, keys, f"{_counted(len(keys), 'key')} and constants")
 
@@ -105,16 +107,16 @@ def _deleted(change: Delete, bound: Sequence[Bound]) -> ByTuples:
     found: dict[Row, None] = {}
     for values in bound:
         found |= dict.fromkeys(_keys(table, change.keys, values))
-        _check_count(len(found), "keys")
+        _check_count(len(found), "keys", bound)
     keys = tuple(found)
     tuples = tuple(map(encode_tuple, keys))
-    _check_bytes(sum(map(len, tuples)))
+    _check_bytes(sum(map(len, tuples)), bound)
     return ByTuples(packets.Delete(table.id, table.version, tuples), keys, _counted(len(keys), "key"))
 
 
 def _keys(table: OwnTable, said: tuple[tuple[exp.Expr, ...], ...], bound: Bound) -> Iterable[Row]:
     """Every combination of the values that columns of the key may have, once."""
-    _check_count(prod(map(len, said)), "keys")
+    _check_count(prod(map(len, said)), "keys", ())
     values = []
     for column, nodes in zip(key_columns(table), said, strict=True):
         found = matched([constant(node, bound) for node in nodes], column.type)
@@ -179,14 +181,17 @@ def _place(table: OwnTable, column: OwnColumn) -> int:
     return place
 
 
-def _check_count(count: int, what: str) -> None:
-    if count > WRITE_TUPLES:
-        raise Unsure(f"{count} {what} are more than the {WRITE_TUPLES} that go as tuples")
+def _check_count(count: int, what: str, bound: Sequence[Bound]) -> None:
+    """Several sets of parameters go as tuples as far as one commit holds them: no query could take their place."""
+    most = COMPUTED_ROWS if len(bound) > 1 else WRITE_TUPLES
+    if count > most:
+        raise Unsure(f"{count} {what} are more than the {most} that go as tuples")
 
 
-def _check_bytes(size: int) -> None:
-    if size > WRITE_TUPLES_BYTES:
-        raise Unsure(f"{size} bytes are more than the {WRITE_TUPLES_BYTES} that go as tuples")
+def _check_bytes(size: int, bound: Sequence[Bound]) -> None:
+    most = COMPUTED_BYTES if len(bound) > 1 else WRITE_TUPLES_BYTES
+    if size > most:
+        raise Unsure(f"{size} bytes are more than the {most} that go as tuples")
 
 
 def _counted(count: int, what: str) -> str:

@@ -10,7 +10,8 @@ from skerry.wire.messages import Failure, Message
 class StageRows(Message, frozen=True):
     """From the initiator: some rows, an Arrow batch of all columns of the table. Numbers begin with 0, without gaps.
 
-    `stage` says which rows of the query these are: those of its next run have another one.
+    `stage` says which rows of the query these are: those of its next run have another one. `is_changes`: one column
+    more tells what becomes of each row (`model/commits.Change`).
     """
 
     query: QueryId
@@ -23,6 +24,7 @@ class StageRows(Message, frozen=True):
     user: str
     roles: tuple[str, ...]
     rows: bytes
+    is_changes: bool = False
 
 
 class RowsStaged(Message, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import json
 import threading
 import uuid
 from collections.abc import Iterator
@@ -87,7 +88,7 @@ WRONG = {
     "INSERT INTO copy (id, amount) SELECT id + 100, id * 10000 FROM oslo.few": "10000",
     "INSERT INTO copy (id) SELECT id + 100 FROM oslo.few UNION ALL SELECT 9": "same primary key exists",
     "INSERT INTO copy (id, name) SELECT id, name FROM few WHERE id > 9 ON CONFLICT DO REPLACE": "two rows of the",
-    "UPDATE copy SET name = note FROM oslo.ticks": "changes more than 100000 rows",
+    "UPDATE copy SET name = note FROM oslo.ticks t WHERE t.id < 15000": "MERGE_CARDINALITY_VIOLATION",
     "INSERT INTO few (id) SELECT id FROM ticks": "which Skerry only reads",
     "UPDATE copy SET name = sha2(unknown_column, 1)": "unknown_column",
 }
@@ -154,7 +155,16 @@ def test_changes_of_all_kinds(cluster: LocalCluster) -> None:
     assert any("reads table few" in line for line in told)
     told = [line for (line,) in cursors[1].execute("explain DELETE FROM everywhere WHERE id IN (1, 2)").fetchall()]
     assert told[0] == "writes table everywhere as tuples, without Spark: 2 keys"
-    assert "FORMAT JSON is not there yet" in changed(cursors[0], "EXPLAIN ANALYZE FORMAT JSON TRUNCATE TABLE copy")
+    for sql, by, more in (
+        ("UPDATE everywhere SET amount = 1 WHERE id = 1", "tuples", []),
+        ("UPDATE everywhere SET amount = amount WHERE id = 1", "spark", ["query"]),
+    ):
+        for analyze in ("", "ANALYZE "):
+            ((told_json,),) = cursors[1].execute(f"EXPLAIN {analyze}FORMAT JSON {sql}").fetchall()
+            found = json.loads(told_json)
+            assert (list(found), found["write"]["by"]) == (["write", *more], by)
+            assert [each["member"] for each in found["write"]["members"]] == ["oslo", "bergen", "tromso"]
+            assert found["write"].get("rows", 1) == 1
     # EXPLAIN ANALYZE does it, once, and tells what was done.
     first, *parts, did = [
         line
@@ -314,6 +324,13 @@ def test_reading_needs_a_readers_right_and_writing_a_writers(
         assert does("carl", "UPDATE goods SET n = n + 1 WHERE id > 3") == "6"
         assert does("anna", "DELETE FROM goods WHERE n IS NULL") == "user anna may not delete rows of table goods"
         assert does("carl", "DELETE FROM goods WHERE n IS NULL") == "9"
+        # MERGE needs what each of its clauses does.
+        merge = "MERGE INTO goods USING oslo.few f ON goods.id = f.id WHEN"
+        assert does("dora", f"{merge} MATCHED THEN DELETE") == "user dora may not delete rows of table goods"
+        assert "needs the right to all of the table" in does(
+            "dora", f"{merge} NOT MATCHED THEN INSERT (id) VALUES (f.id)"
+        )
+        assert does("carl", f"{merge} NOT MATCHED AND f.id < 2 THEN INSERT (id) VALUES (f.id)") == "2"
         nothing_left(cluster)
 
 
@@ -333,4 +350,95 @@ def test_apache_spark_does_the_same(spark_engine: Engine, fault_tables: Any, tmp
         rows = [(0, "0.00"), (1, "0.13"), (2, "1.25"), (3, "1.38")]
         found = oslo.execute("SELECT * FROM copy ORDER BY id").fetchall()
         assert found == [(number, f"oslo {number}", Decimal(amount)) for number, amount in rows]
+        merge = (
+            "MERGE INTO copy t USING (SELECT id, name FROM oslo.few WHERE id BETWEEN 3 AND 5) s ON t.id = s.id "
+            "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, name) VALUES (id, upper(name)) "
+            "WHEN NOT MATCHED BY SOURCE AND id < ? THEN UPDATE SET amount = NULL"
+        )
+        assert bergen.execute(merge, [2]).rowcount == 5
+        found = oslo.execute("SELECT id, name, amount FROM copy ORDER BY id").fetchall()
+        kept = [(0, "oslo 0", None), (1, "oslo 1", None), (2, "oslo 2", Decimal("1.25"))]
+        assert found == [*kept, (4, "OSLO 4", None), (5, "OSLO 5", None)]
         nothing_left(cluster)
+
+
+def test_merge(cluster: LocalCluster) -> None:
+    with cluster.connect("kiosk") as connection, connection.cursor() as cursor:
+
+        def rows() -> list[tuple[Any, ...]]:
+            return cursor.execute("SELECT * FROM acc ORDER BY id").fetchall()
+
+        create = "(id INT, name STRING DEFAULT 'none', amount DECIMAL(10,2)) PRIMARY KEY (id) DISTRIBUTED BY (id)"
+        cursor.execute(f"CREATE TABLE acc {create}")
+        cursor.execute("INSERT INTO acc VALUES (1, 'one', 1), (2, 'two', 2), (3, 'three', 3), (4, 'four', 4)")
+        source = (
+            "(SELECT * FROM VALUES (1, 'a', 10), (2, 'b', NULL), (5, 'e', 50), (6, 'f', -1) AS v(id, name, amount)) s"
+        )
+        sql = f"""MERGE INTO acc AS t USING {source} ON t.id = s.id
+          WHEN MATCHED AND s.amount IS NULL THEN DELETE
+          WHEN MATCHED THEN UPDATE SET t.amount = t.amount + s.amount, name = upper(s.name)
+          WHEN NOT MATCHED AND s.amount > 0 THEN INSERT (amount, id) VALUES (s.amount, s.id)
+          WHEN NOT MATCHED BY SOURCE AND t.id = 3 THEN UPDATE SET name = DEFAULT
+          WHEN NOT MATCHED BY SOURCE AND t.id > 100 THEN DELETE"""
+        assert changed(cursor, sql) == 4
+        merged = [(1, "A", Decimal(11)), (3, "none", Decimal(3)), (4, "four", Decimal(4)), (5, "none", Decimal(50))]
+        assert rows() == merged
+        # All columns by name, from a table at another site; the key is set to what it is.
+        both = "MERGE INTO acc USING (SELECT id, name, 7 AS amount FROM oslo.few WHERE id IN (5, 6)) s ON acc.id = s.id"
+        assert changed(cursor, f"{both} WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *") == 2
+        merged = [*merged[:3], (5, "oslo 5", Decimal(7)), (6, "oslo 6", Decimal(7))]
+        assert rows() == merged
+        told = cursor.execute(f"EXPLAIN ANALYZE {both} WHEN MATCHED THEN UPDATE SET amount = ?", [7]).fetchall()
+        assert told[0] == (
+            "wrote table acc by Spark: MERGE reads the table and what is merged into it (2 runs of the query)",
+        )
+        assert any(line.startswith("  2 rows changed in ") for (line,) in told)
+        # Keys are set: rows move, also to where another goes or moves from. One that is replaced counts once.
+        swap = "MERGE INTO acc t USING (SELECT 3 AS id UNION ALL SELECT 4 UNION ALL SELECT 6) s ON t.id = s.id"
+        moved = (
+            f"{swap} WHEN MATCHED AND t.id = 6 THEN DELETE WHEN MATCHED THEN UPDATE SET id = t.id + IF(t.id = 3, 1, 2)"
+        )
+        assert changed(cursor, moved) == 2
+        merged = [merged[0], (4, *merged[1][1:]), merged[3], (6, *merged[2][1:])]
+        assert rows() == merged
+        twice = "MERGE INTO acc USING (SELECT explode(array(5, 5, 9)) AS id) s ON acc.id = s.id WHEN MATCHED"
+        for wrong, why in {
+            f"{twice} THEN UPDATE SET amount = 1": "2 rows of USING match the row of id = 5",
+            f"{twice} AND s.id > 1 THEN DELETE": "2 rows of USING match the row of id = 5",
+            f"{swap} WHEN MATCHED THEN UPDATE SET id = 9": "two rows would get the same primary key, id = 9",
+            f"{swap} WHEN MATCHED THEN UPDATE SET id = 5": "two rows would get the same primary key, id = 5",
+            f"{swap} WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id + 2)": "a row with the same primary key exists",
+            f"{both} WHEN MATCHED AND acc.id > 0 THEN UPDATE SET amount = s.name": "takes no string",
+            f"{both} WHEN MATCHED THEN UPDATE SET amount = s.id / (s.id - 5)": "ivision by zero",
+            "MERGE INTO few USING acc ON few.id = acc.id WHEN MATCHED THEN DELETE": "which Skerry only reads",
+        }.items():
+            assert why in str(changed(cursor, wrong)), wrong
+        assert rows() == merged
+        # Values of a clause that is not met are not computed.
+        lazy = f"{both} WHEN MATCHED AND s.id <> 5 THEN UPDATE SET amount = s.id / (s.id - 5)"
+        assert changed(cursor, lazy) == 1
+        assert changed(cursor, f"{twice} THEN DELETE") == 1
+        assert rows() == [merged[0], merged[1], (6, "four", Decimal(6))]
+        cursor.execute("DROP TABLE acc")
+
+
+def test_merges_at_once_insert_a_row_once(cluster: LocalCluster) -> None:
+    with cluster.connect("oslo") as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE tallies (id INT, n INT) PRIMARY KEY (id) DISTRIBUTED GLOBALLY")
+        upsert = (
+            "MERGE INTO tallies t USING (SELECT id FROM oslo.few WHERE id < 3) s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET n = t.n + 1 WHEN NOT MATCHED THEN INSERT (id, n) VALUES (id, 1)"
+        )
+        counts: list[int | str] = []
+
+        def count(name: str) -> None:
+            with cluster.connect(name) as connection, connection.cursor() as cursor:
+                counts.extend(changed(cursor, upsert) for _ in range(2))
+
+        threads = [threading.Thread(target=count, args=(name,)) for name in ("oslo", "bergen", "kiosk")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert counts == [3] * 6
+        assert cursor.execute("SELECT * FROM tallies ORDER BY id").fetchall() == [(0, 6), (1, 6), (2, 6)]

@@ -251,7 +251,13 @@ def test_a_table_as_it_was(cluster: LocalCluster) -> None:
         assert "AS OF stands behind a table of our own" in refused(named)
         assert "the moment is to come" in refused("SELECT * FROM past TIMESTAMP AS OF '9999-01-01'")
         assert "in UTC" in refused("SELECT * FROM past TIMESTAMP AS OF 'yesterday'")
-        assert "in a SELECT" in refused(f"INSERT INTO past SELECT * FROM past VERSION AS OF {first}")
+        assert "reads what is there now" in refused(f"DELETE FROM past VERSION AS OF {first} WHERE id = 1")
+        # What was there comes back, whoever has written since.
+        restore = f"INSERT INTO past SELECT * FROM past VERSION AS OF {first} ON CONFLICT DO"
+        assert cursor.execute(f"{restore} NOTHING").rowcount == 1
+        assert rows("SELECT id, v FROM past WHERE id > 2 ORDER BY id") == [(3, "b"), (4, "a"), (5, "c")]
+        assert cursor.execute(f"{restore} REPLACE").rowcount == 4
+        assert rows("SELECT * FROM past ORDER BY id") == [*was, (5, "c", 8)]
 
         async def trim() -> None:
             for name in ("oslo", "bergen"):
@@ -266,5 +272,5 @@ def test_a_table_as_it_was(cluster: LocalCluster) -> None:
         assert "can no longer be read as it was" in message
         oldest = int(message.partition("its history begins at ")[2].split()[0])
         assert first < oldest <= moment()
-        assert rows(f"SELECT count(*) FROM past VERSION AS OF {moment()}") == [(4,)]
+        assert rows(f"SELECT count(*) FROM past VERSION AS OF {moment()}") == [(5,)]
         cursor.execute("DROP TABLE past")

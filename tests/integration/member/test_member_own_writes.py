@@ -170,6 +170,10 @@ def test_a_table_is_made_written_and_read_by_any_member(own: Own, tmp_path: Path
     assert many("DELETE FROM stock WHERE id IN (?, ?)", [(102, 103), (103, 104), (999, 998)]) == 3
     found = own.ask("bergen", "SELECT count(*), min(item), max(item), sum(price) FROM stock WHERE id >= 100")
     assert found == [(17, "b", "many", Decimal("181.00"))]
+    more = [(number, "many") for number in range(10_000, 15_000)]  # than constants of one set of values may be
+    assert many("INSERT INTO stock (id, item) VALUES (?, ?)", more) == 5000
+    assert many("UPDATE stock SET item = ? WHERE id = ?", [(item, number) for number, item in more]) == 5000
+    assert many("DELETE FROM stock WHERE id = ?", [(number,) for number, _ in more]) == 5000
     for sql in ("UPDATE stock SET price = price + ? WHERE id = ?", "INSERT INTO stock (price, id) SELECT ?, ?"):
         with pytest.raises(skerry.ProgrammingError, match="executemany writes rows of constants"):
             many(sql, [(1, 100), (2, 101)])

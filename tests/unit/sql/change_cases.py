@@ -21,7 +21,7 @@ from skerry.model.sharded import OwnTable
 from skerry.sql.changes import analyse_change
 from skerry.sql.definitions import shown_table
 from skerry.sql.dialect import render
-from skerry.sql.owntables import AlterTable, Change, CreateAs, CreateTable, Definition, Insert, Known, Update
+from skerry.sql.owntables import AlterTable, Change, CreateAs, CreateTable, Definition, Insert, Known, Merge, Update
 from tests.unit.sql.sql_cases import CATALOG
 
 UPDATES = bool(os.environ.get("SKERRY_UPDATE_CHANGES"))
@@ -110,7 +110,12 @@ def _change_lines(change: Change) -> list[str]:
     if isinstance(change, Update):
         lines.append(f"sets {', '.join(names[place] for place, _ in change.assignments)}")
         lines += ["rows move"] if change.moves_rows else []
+    if isinstance(change, Merge):
+        lines += [
+            f"{action} {', '.join(names[place] for place in places)}".rstrip() for action, places in change.clauses
+        ]
     if change.query is None:
         return [*lines, "constants", *([str(change.parameters)] if change.parameters else [])]
     shown = [f"query: {render(change.query.tree)}", *([str(change.parameters)] if change.parameters else [])]
+    shown += [f"as of: {change.query.as_of}"] if change.query.as_of is not None else []
     return [*lines, *shown, f"reason: {change.reason}"]

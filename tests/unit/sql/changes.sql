@@ -483,7 +483,7 @@ syntax error at TO: the statement should end here
 -- case: another statement
 GRANT ALL ON account TO x
 /*
-GRANT is no statement about tables of our own: these are CREATE TABLE, DROP TABLE, TRUNCATE TABLE, ALTER TABLE, INSERT, UPDATE, DELETE, BEGIN, COMMIT, ROLLBACK, FLUSH TABLE, SHOW CREATE TABLE and SHOW TABLE STATUS
+GRANT is no statement about tables of our own: these are CREATE TABLE, DROP TABLE, TRUNCATE TABLE, ALTER TABLE, INSERT, UPDATE, DELETE, MERGE, BEGIN, COMMIT, ROLLBACK, FLUSH TABLE, SHOW CREATE TABLE and SHOW TABLE STATUS
   GRANT ALL ON account TO x
   ^^^^^
 */
@@ -1025,4 +1025,164 @@ CREATE TABLE t PRIMARY KEY (k) DISTRIBUTED GLOBALLY
 syntax error: expected AS and a query, which gives the columns at the end of the statement
   CREATE TABLE t PRIMARY KEY (k) DISTRIBUTED GLOBALLY
                                                      ^
+*/
+
+-- case: merge
+-- parameters: [7, 'gone', 'x', 3]
+MERGE INTO account AS a USING (SELECT o_id, o_status FROM orders WHERE o_customer > ?) AS o ON a.id = o.o_id
+  WHEN MATCHED AND o.o_status = ? THEN DELETE
+  WHEN MATCHED THEN UPDATE SET a.note = ?, balance = DEFAULT
+  WHEN NOT MATCHED BY TARGET AND o_id > ? THEN INSERT (id, region, active) VALUES (o.o_id, 'n', true)
+  WHEN NOT MATCHED BY SOURCE AND note IS NULL THEN UPDATE SET opened = current_date()
+/*
+Merge
+delete
+update note, balance
+insert id, region, active
+update opened
+query: SELECT CASE WHEN NOT `a`.`region` IS NULL AND NOT `o`.`skerry_mark` IS NULL AND (o.o_status = :p1) THEN 0 WHEN NOT `a`.`region` IS NULL AND NOT `o`.`skerry_mark` IS NULL THEN 1 WHEN NOT (NOT `a`.`region` IS NULL) AND (o_id > :p3) THEN 2 WHEN NOT (NOT `o`.`skerry_mark` IS NULL) AND (`a`.note IS NULL) THEN 3 END AS skerry_clause, `a`.`region`, `a`.`id`, CASE WHEN (CASE WHEN NOT `a`.`region` IS NULL AND NOT `o`.`skerry_mark` IS NULL AND (o.o_status = :p1) THEN 0 WHEN NOT `a`.`region` IS NULL AND NOT `o`.`skerry_mark` IS NULL THEN 1 WHEN NOT (NOT `a`.`region` IS NULL) AND (o_id > :p3) THEN 2 WHEN NOT (NOT `o`.`skerry_mark` IS NULL) AND (`a`.note IS NULL) THEN 3 END) = 1 THEN :p2 END AS skerry_value_0, CASE WHEN (CASE WHEN NOT `a`.`region` IS NULL AND NOT `o`.`skerry_mark` IS NULL AND (o.o_status = :p1) THEN 0 WHEN NOT `a`.`region` IS NULL AND NOT `o`.`skerry_mark` IS NULL THEN 1 WHEN NOT (NOT `a`.`region` IS NULL) AND (o_id > :p3) THEN 2 WHEN NOT (NOT `o`.`skerry_mark` IS NULL) AND (`a`.note IS NULL) THEN 3 END) = 1 THEN CAST(0 AS DECIMAL(12, 2)) END AS skerry_value_1, CASE WHEN (CASE WHEN NOT `a`.`region` IS NULL AND NOT `o`.`skerry_mark` IS NULL AND (o.o_status = :p1) THEN 0 WHEN NOT `a`.`region` IS NULL AND NOT `o`.`skerry_mark` IS NULL THEN 1 WHEN NOT (NOT `a`.`region` IS NULL) AND (o_id > :p3) THEN 2 WHEN NOT (NOT `o`.`skerry_mark` IS NULL) AND (`a`.note IS NULL) THEN 3 END) = 2 THEN o.o_id END AS skerry_value_2, CASE WHEN (CASE WHEN NOT `a`.`region` IS NULL AND NOT `o`.`skerry_mark` IS NULL AND (o.o_status = :p1) THEN 0 WHEN NOT `a`.`region` IS NULL AND NOT `o`.`skerry_mark` IS NULL THEN 1 WHEN NOT (NOT `a`.`region` IS NULL) AND (o_id > :p3) THEN 2 WHEN NOT (NOT `o`.`skerry_mark` IS NULL) AND (`a`.note IS NULL) THEN 3 END) = 2 THEN 'n' END AS skerry_value_3, CASE WHEN (CASE WHEN NOT `a`.`region` IS NULL AND NOT `o`.`skerry_mark` IS NULL AND (o.o_status = :p1) THEN 0 WHEN NOT `a`.`region` IS NULL AND NOT `o`.`skerry_mark` IS NULL THEN 1 WHEN NOT (NOT `a`.`region` IS NULL) AND (o_id > :p3) THEN 2 WHEN NOT (NOT `o`.`skerry_mark` IS NULL) AND (`a`.note IS NULL) THEN 3 END) = 2 THEN TRUE END AS skerry_value_4, CASE WHEN (CASE WHEN NOT `a`.`region` IS NULL AND NOT `o`.`skerry_mark` IS NULL AND (o.o_status = :p1) THEN 0 WHEN NOT `a`.`region` IS NULL AND NOT `o`.`skerry_mark` IS NULL THEN 1 WHEN NOT (NOT `a`.`region` IS NULL) AND (o_id > :p3) THEN 2 WHEN NOT (NOT `o`.`skerry_mark` IS NULL) AND (`a`.note IS NULL) THEN 3 END) = 3 THEN :skerry_today END AS skerry_value_5 FROM scan_0 AS a FULL OUTER JOIN (SELECT *, TRUE AS skerry_mark FROM (SELECT o_id, o_status FROM scan_1 AS orders WHERE o_customer > :p0) AS o) AS `o` ON a.id = o.o_id WHERE NOT (CASE WHEN NOT `a`.`region` IS NULL AND NOT `o`.`skerry_mark` IS NULL AND (o.o_status = :p1) THEN 0 WHEN NOT `a`.`region` IS NULL AND NOT `o`.`skerry_mark` IS NULL THEN 1 WHEN NOT (NOT `a`.`region` IS NULL) AND (o_id > :p3) THEN 2 WHEN NOT (NOT `o`.`skerry_mark` IS NULL) AND (`a`.note IS NULL) THEN 3 END) IS NULL
+{'p0': 7, 'p1': 'gone', 'p2': 'x', 'p3': 3}
+reason: MERGE reads the table and what is merged into it
+*/
+
+-- case: merge all columns
+MERGE INTO by_day USING (VALUES (DATE '2024-01-01', 1.5, 2D) AS v(day, price, x)) AS v ON by_day.day = v.day WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *
+/*
+Merge
+update day, price, x
+insert day, price, x
+query: SELECT CASE WHEN NOT `by_day`.`day` IS NULL AND NOT `v`.`skerry_mark` IS NULL THEN 0 WHEN NOT (NOT `by_day`.`day` IS NULL) THEN 1 END AS skerry_clause, `by_day`.`day`, `by_day`.`price`, CASE WHEN (CASE WHEN NOT `by_day`.`day` IS NULL AND NOT `v`.`skerry_mark` IS NULL THEN 0 WHEN NOT (NOT `by_day`.`day` IS NULL) THEN 1 END) = 0 THEN `v`.`day` END AS skerry_value_0, CASE WHEN (CASE WHEN NOT `by_day`.`day` IS NULL AND NOT `v`.`skerry_mark` IS NULL THEN 0 WHEN NOT (NOT `by_day`.`day` IS NULL) THEN 1 END) = 0 THEN `v`.`price` END AS skerry_value_1, CASE WHEN (CASE WHEN NOT `by_day`.`day` IS NULL AND NOT `v`.`skerry_mark` IS NULL THEN 0 WHEN NOT (NOT `by_day`.`day` IS NULL) THEN 1 END) = 0 THEN `v`.`x` END AS skerry_value_2, CASE WHEN (CASE WHEN NOT `by_day`.`day` IS NULL AND NOT `v`.`skerry_mark` IS NULL THEN 0 WHEN NOT (NOT `by_day`.`day` IS NULL) THEN 1 END) = 1 THEN `v`.`day` END AS skerry_value_3, CASE WHEN (CASE WHEN NOT `by_day`.`day` IS NULL AND NOT `v`.`skerry_mark` IS NULL THEN 0 WHEN NOT (NOT `by_day`.`day` IS NULL) THEN 1 END) = 1 THEN `v`.`price` END AS skerry_value_4, CASE WHEN (CASE WHEN NOT `by_day`.`day` IS NULL AND NOT `v`.`skerry_mark` IS NULL THEN 0 WHEN NOT (NOT `by_day`.`day` IS NULL) THEN 1 END) = 1 THEN `v`.`x` END AS skerry_value_5 FROM scan_0 AS by_day RIGHT OUTER JOIN (SELECT *, TRUE AS skerry_mark FROM (VALUES (DATE '2024-01-01', 1.5, 2D) AS v(day, price, x)) AS v) AS `v` ON by_day.day = v.day WHERE NOT (CASE WHEN NOT `by_day`.`day` IS NULL AND NOT `v`.`skerry_mark` IS NULL THEN 0 WHEN NOT (NOT `by_day`.`day` IS NULL) THEN 1 END) IS NULL
+reason: MERGE reads the table and what is merged into it
+*/
+
+-- case: merge with names that both have
+MERGE INTO by_day t USING by_double AS s ON t.x = s.x WHEN NOT MATCHED AND x > 1 THEN INSERT (day, price, x) VALUES (DATE '2024-01-01', size(filter(array(1), x -> x > 0)), x) WHEN NOT MATCHED BY SOURCE AND x < 0 THEN DELETE
+/*
+Merge
+insert day, price, x
+delete
+query: SELECT CASE WHEN NOT (NOT `t`.`day` IS NULL) AND (`s`.x > 1) THEN 0 WHEN NOT (NOT `s`.`skerry_mark` IS NULL) AND (`t`.x < 0) THEN 1 END AS skerry_clause, `t`.`day`, `t`.`price`, CASE WHEN (CASE WHEN NOT (NOT `t`.`day` IS NULL) AND (`s`.x > 1) THEN 0 WHEN NOT (NOT `s`.`skerry_mark` IS NULL) AND (`t`.x < 0) THEN 1 END) = 0 THEN DATE '2024-01-01' END AS skerry_value_0, CASE WHEN (CASE WHEN NOT (NOT `t`.`day` IS NULL) AND (`s`.x > 1) THEN 0 WHEN NOT (NOT `s`.`skerry_mark` IS NULL) AND (`t`.x < 0) THEN 1 END) = 0 THEN size(filter(array(1), x -> x > 0)) END AS skerry_value_1, CASE WHEN (CASE WHEN NOT (NOT `t`.`day` IS NULL) AND (`s`.x > 1) THEN 0 WHEN NOT (NOT `s`.`skerry_mark` IS NULL) AND (`t`.x < 0) THEN 1 END) = 0 THEN `s`.x END AS skerry_value_2 FROM scan_0 AS t FULL OUTER JOIN (SELECT *, TRUE AS skerry_mark FROM scan_1 AS s) AS `s` ON t.x = s.x WHERE NOT (CASE WHEN NOT (NOT `t`.`day` IS NULL) AND (`s`.x > 1) THEN 0 WHEN NOT (NOT `s`.`skerry_mark` IS NULL) AND (`t`.x < 0) THEN 1 END) IS NULL
+reason: MERGE reads the table and what is merged into it
+*/
+
+-- case: merge that moves rows
+MERGE INTO by_day USING orders ON x = o_id WHEN MATCHED THEN UPDATE SET price = 1
+/*
+Merge
+update price, day, x
+query: SELECT CASE WHEN NOT `by_day`.`day` IS NULL AND NOT `orders`.`skerry_mark` IS NULL THEN 0 END AS skerry_clause, `by_day`.`day`, `by_day`.`price`, CASE WHEN (CASE WHEN NOT `by_day`.`day` IS NULL AND NOT `orders`.`skerry_mark` IS NULL THEN 0 END) = 0 THEN 1 END AS skerry_value_0, CASE WHEN (CASE WHEN NOT `by_day`.`day` IS NULL AND NOT `orders`.`skerry_mark` IS NULL THEN 0 END) = 0 THEN `by_day`.`day` END AS skerry_value_1, CASE WHEN (CASE WHEN NOT `by_day`.`day` IS NULL AND NOT `orders`.`skerry_mark` IS NULL THEN 0 END) = 0 THEN `by_day`.`x` END AS skerry_value_2 FROM scan_0 AS by_day INNER JOIN (SELECT *, TRUE AS skerry_mark FROM scan_1 AS orders) AS `orders` ON x = o_id WHERE NOT (CASE WHEN NOT `by_day`.`day` IS NULL AND NOT `orders`.`skerry_mark` IS NULL THEN 0 END) IS NULL
+reason: MERGE reads the table and what is merged into it
+*/
+
+-- case: merge of one name twice
+MERGE INTO by_day USING by_day ON true WHEN MATCHED THEN DELETE
+/*
+both are called by_day: give one of them an alias
+  MERGE INTO by_day USING by_day ON true WHEN MATCHED THEN DELETE
+             ^^^^^^
+*/
+
+-- case: merge without clauses
+MERGE INTO by_day USING orders ON x = o_id
+/*
+syntax error: expected WHEN MATCHED or WHEN NOT MATCHED at the end of the statement
+  MERGE INTO by_day USING orders ON x = o_id
+                                            ^
+*/
+
+-- case: merge whose first clause takes all
+MERGE INTO by_day USING orders ON x = o_id WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE THEN DELETE WHEN MATCHED AND x > 1 THEN UPDATE SET x = 1
+/*
+only the last WHEN MATCHED may leave its condition out
+  MERGE INTO by_day USING orders ON x = o_id WHEN MATCHED THEN DELETE WHEN NOT MATCHED BY SOURCE THEN 
+             ^^^^^^
+*/
+
+-- case: merge by chance
+MERGE INTO by_day USING orders ON x = o_id WHEN MATCHED AND rand() > 0.5 THEN DELETE
+/*
+a condition of MERGE must give the same each time: compute such a value in USING
+  MERGE INTO by_day USING orders ON x = o_id WHEN MATCHED AND rand() > 0.5 THEN DELETE
+                                                              ^^^^
+*/
+
+-- case: merge with a query in a condition
+MERGE INTO by_day USING orders ON x = o_id WHEN MATCHED AND x IN (SELECT o_id FROM orders) THEN DELETE
+/*
+MERGE takes no query here: join it in USING
+  y USING orders ON x = o_id WHEN MATCHED AND x IN (SELECT o_id FROM orders) THEN DELETE
+                                                    ^^^^^^
+*/
+
+-- case: merge inserts what is not there
+MERGE INTO by_day t USING orders o ON x = o_id WHEN NOT MATCHED THEN INSERT (day, price) VALUES (o.o_date, t.price)
+/*
+WHEN NOT MATCHED has no row of t: only columns of o are there
+  ATCHED THEN INSERT (day, price) VALUES (o.o_date, t.price)
+                                                    ^^^^^^^
+*/
+
+-- case: merge inserts without a key
+MERGE INTO by_day USING orders ON x = o_id WHEN NOT MATCHED THEN INSERT (day) VALUES (o_date)
+/*
+column price is NOT NULL and has no default: the INSERT must give it a value
+  MERGE INTO by_day USING orders ON x = o_id WHEN NOT MATCHED THEN INSERT (day) VALUES (o_date)
+             ^^^^^^
+*/
+
+-- case: merge changes by what is not there
+MERGE INTO by_day USING orders ON x = o_id WHEN NOT MATCHED BY SOURCE THEN UPDATE SET x = o_id
+/*
+table by_day has no column o_id
+  MERGE INTO by_day USING orders ON x = o_id WHEN NOT MATCHED BY SOURCE THEN UPDATE SET x = o_id
+                                                                                            ^^^^
+*/
+
+-- case: merge deletes what is not there
+MERGE INTO by_day USING orders ON x = o_id WHEN NOT MATCHED THEN DELETE
+/*
+syntax error at DELETE: expected INSERT: no row of the table is meant
+  MERGE INTO by_day USING orders ON x = o_id WHEN NOT MATCHED THEN DELETE
+                                                                   ^^^^^^
+*/
+
+-- case: merge sets another table
+MERGE INTO by_day t USING orders o ON x = o_id WHEN MATCHED THEN UPDATE SET o.o_id = 1
+/*
+columns of t are set, and no others
+  MERGE INTO by_day t USING orders o ON x = o_id WHEN MATCHED THEN UPDATE SET o.o_id = 1
+                                                                              ^
+*/
+
+-- case: insert what was there
+INSERT INTO by_day SELECT * FROM by_day VERSION AS OF 7
+/*
+Insert
+day, price, x; FAIL
+query: SELECT * FROM scan_0 AS by_day
+as of: Moment(kind='version', value=7)
+reason: a query gives the rows
+*/
+
+-- case: insert into what was there
+INSERT INTO by_day VERSION AS OF 7 SELECT * FROM by_day
+/*
+tables of our own are read at one moment: say the same AS OF behind table by_day
+  INSERT INTO by_day VERSION AS OF 7 SELECT * FROM by_day
+                     ^^^^^^^^^^^^^^^
+*/
+
+-- case: update what was there
+UPDATE by_day VERSION AS OF 7 SET x = 1 WHERE day = DATE '2024-01-01' AND price = 1
+/*
+AS OF is for SELECT, INSERT … SELECT and CREATE TABLE … AS: this statement reads what is there now
+  UPDATE by_day VERSION AS OF 7 SET x = 1 WHERE day = DATE '2024-01-01' AND price = 1
+                ^^^^^^^^^^^^^^^
+*/
+
+-- case: a table of what was there
+CREATE TABLE t PRIMARY KEY (day) DISTRIBUTED GLOBALLY AS SELECT * FROM by_day TIMESTAMP AS OF '2024-01-01'
+/*
+CreateAs
+query: SELECT * FROM scan_0 AS by_day
 */

@@ -19,7 +19,7 @@ from skerry.model.commits import Committed, Policy, Prepared, Staged, Transactio
 from skerry.model.ids import QueryId
 from skerry.model.sharded import OwnColumn, OwnTable
 from skerry.tables.clock import COUNTER_BITS
-from skerry.tables.columns import arrow_schema
+from skerry.tables.columns import CHANGE, arrow_schema
 from skerry.tables.flush import groups_of
 from skerry.tables.flushing import Flusher
 from skerry.tables.laying import Counted, Layout, lay_out
@@ -85,8 +85,10 @@ def prepared(number: int, prepare_ts: int, writes: list[Write]) -> Prepared:
 
 def laid(shard: Shard, flusher: Flusher, rows: pa.RecordBatch, upto_ts: int, policy: Policy) -> tuple[Staged, Counted]:
     """Rows that were sent ahead, as files: what a participant makes of them under its lock."""
-    staged = Staged(shard.table.id, ("0",), policy, is_ordered=True)
-    spool = Spool(shard.table, os.path.join(shard.folder, "..", "staging"), shard.ranges)
+    is_changes = CHANGE in rows.schema.names
+    staged = Staged(shard.table.id, ("0",), policy, is_ordered=True, is_changes=is_changes)
+    folder = os.path.join(shard.folder, "..", "staging")
+    spool = Spool(shard.table, folder, shard.ranges, is_changes=is_changes)
     for at in range(rows.num_rows):
         spool.add(rows.slice(at, 1))
     spool.end()

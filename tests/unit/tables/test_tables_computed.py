@@ -9,16 +9,16 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from skerry.model.commits import Policy, Write
+from skerry.model.commits import Change, Policy, Write
 from skerry.model.errors import SqlError, UserError
 from skerry.model.limits import Limits
 from skerry.model.sharded import Definition, OwnColumn, OwnTable
 from skerry.model.table import Column
+from skerry.sql import owntables as said
 from skerry.sql.changes import NeedsQuery, analyse_change, analyse_constants
 from skerry.sql.dialect import render
-from skerry.sql.owntables import Change
 from skerry.tables.catalogue import first_map
-from skerry.tables.computed import Wanted, needs_casts, routed_rows, size_of, wanted_of
+from skerry.tables.computed import Wanted, changed_rows, needs_casts, needs_whole, routed_rows, size_of, wanted_of
 from skerry.tables.keys import decode_keys
 from skerry.tables.storing import is_exact, takes
 from tests.unit.sql.change_cases import KNOWN
@@ -114,7 +114,7 @@ def test_what_is_written() -> None:
         2: ("REPLACE", 2, "a", None),
         3: ("REPLACE", 3, "b", None),
         4: ("FAIL", 4, "c", None),
-        9: ("REPLACE", 9, "d", None),
+        9: ("patch", [1, "d"], [2, None]),
     }
     assert routed_rows(DEFINITION, MOVES, moved.slice(0, 0)).parts == {}
     globally = msgspec.structs.replace(TABLE, distributed_by=())
@@ -122,6 +122,52 @@ def test_what_is_written() -> None:
         Definition(globally, first_map(globally)), msgspec.structs.replace(only_key, table=globally), rows([5])
     )
     assert (sorted(routed.parts), routed.copies) == (["bergen", "oslo"], 2)
+
+
+def merged(*rows: tuple[int, int | None, int | None, str | None, int | None, str | None]) -> pa.Table:
+    """Number of the clause, the key that is there, then what the update sets, and what the insert gives."""
+    return pa.Table.from_pylist(
+        [dict(zip("abcdef", row, strict=True)) for row in rows],
+        pa.schema([("a", "int32"), ("b", "int32"), ("c", "int32"), ("d", "string"), ("e", "int32"), ("f", "string")]),
+    ).append_column("g", pa.nulls(len(rows)))
+
+
+def test_what_a_merge_writes() -> None:
+    wanted = Wanted("merge", TABLE, clauses=(("update", (0, 1)), ("delete", ()), ("insert", (0, 1, 2))))
+    came = (2, None, None, None)
+    given = merged(
+        (0, 1, 1, "a", None, None), (1, 2, *[None] * 4), (1, 3, *[None] * 4), (*came, 3, "c"), (*came, 4, "d")
+    )
+    assert written(wanted, given) == {
+        1: ("patch", [1, "a"]),
+        2: ("gone", True),
+        3: ("REPLACE", 3, "c", None),
+        4: ("FAIL", 4, "d", None),
+    }
+    # What goes ahead says the same, in another way.
+    whole = msgspec.structs.replace(wanted, clauses=(("update", (0, 1, 2)), ("delete", ()), ("insert", (0, 1, 2))))
+    assert needs_whole(wanted)
+    assert not needs_whole(whole)
+    columns = [*given.columns[:4], pa.nulls(5), *given.columns[4:]]
+    changes = changed_rows(
+        whole, [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns]
+    )
+    assert [tuple(row.values()) for row in changes.to_pylist()] == [
+        (1, "a", None, Change.PUT),
+        (2, None, None, Change.DELETE),
+        (3, None, None, Change.DELETE),
+        (3, "c", None, Change.INSERT),
+        (4, "d", None, Change.INSERT),
+    ]
+    twice = merged((1, 2, *[None] * 4), (1, 2, *[None] * 4))
+    assert written(msgspec.structs.replace(wanted, may_match_again=True), twice) == {2: ("gone", True)}
+    for wrong, words in (
+        (twice, "2 rows of USING match the row of k = 2"),
+        (merged((0, 1, 1, "a", None, None), (*came, 1, "b")), "two rows would get the same primary key, k = 1"),
+        (merged((*came, 1, "a"), (*came, 1, "a")), "two rows would get the same primary key, k = 1"),
+    ):
+        with pytest.raises(UserError, match=words):
+            written(wanted, wrong)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +200,7 @@ def test_who_casts() -> None:
 
     def query(text: str, *, casts: bool = True) -> str:
         change = analyse_change(text, None, KNOWN, Limits(), needs_query=True, casts=casts)
-        assert isinstance(change, Change)
+        assert isinstance(change, said.Change)
         assert change.query is not None
         assert wanted_of(change).table is change.table
         return render(change.query.tree)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from decimal import Decimal
+from random import Random
 from typing import Any
 
 import msgspec
@@ -12,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 from skerry.member.bulk import chunks_of
-from skerry.model.commits import Aborted, Committed, Policy, Prepared, Write
-from skerry.model.errors import PeerError, UserError
+from skerry.model.commits import Aborted, Change, Committed, Policy, Prepared, Staged, Write
+from skerry.model.errors import KeyExists, PeerError, UserError
 from skerry.model.sharded import BucketMap, Definition, OwnColumn
 from skerry.tables.bucket import buckets_of
 from skerry.tables.checks import encode_patch
-from skerry.tables.columns import arrow_schema
+from skerry.tables.columns import CHANGE, arrow_schema, change_schema
 from skerry.tables.computed import Wanted
 from skerry.tables.flush import Group
 from skerry.tables.laying import Layout, lay_out, units_of
@@ -63,17 +64,64 @@ def test_a_load_is_newer_than_what_the_overlay_remembers(member: Member) -> None
     member.commit(2)  # 1 is changed, 0 is gone
     member.load(3)  # 3 is new, 2 is replaced
     assert found(member, 0, 1, 2, 3, 9) == [
-        (2, None),
+        (3, None),  # staged rows might have deleted it
         (3, "changed 2"),
         (3, "changed 3"),
         (3, "new 3"),
-        (-SECOND, None),
+        (3, None),
     ]
     assert member.rows() == {1: "changed 2", 2: "changed 3", 3: "new 3"}  # each once
     member.commit(4)
     assert found(member, 3, 2) == [(4, "changed 4"), (4, None)]
     earlier = member.shard.read(SECOND + 2).to_pylist()
     assert {row["k"]: row["v"] for row in earlier} == {1: "changed 2", 2: "new 2"}
+
+
+def test_changes_that_were_sent_ahead_become_files(member: Member) -> None:
+    """Against a dict: rows are put, come, go and move, also to a place that another leaves."""
+    random, rows, now = Random(7), dict[int, str](), 2
+
+    def lay(changes: list[tuple[int, str | None, Change]]) -> Staged:
+        values = [{"k": key, "v": value, CHANGE: int(change)} for key, value, change in changes]
+        batch = pa.RecordBatch.from_pylist(values, change_schema(TABLE))
+        staged, counted = laid(member.shard, member.flusher, batch, SECOND + now - 1, Policy.FAIL)
+        wanted = len({key for key, _, change in changes if change is not Change.LEAVE})
+        assert counted.rows == wanted, changes
+        return staged
+
+    for now in range(2, 14):
+        changes: list[tuple[int, str | None, Change]] = []
+        left = sorted(rows)
+        for key in left:
+            what = random.choice((None, Change.PUT, Change.DELETE, Change.LEAVE, Change.DELETE_AGAIN))
+            if what is not None:
+                changes += [(key, f"put {now}" if what is Change.PUT else None, what)] * (
+                    1 + (what is Change.DELETE_AGAIN)
+                )
+            if what is Change.PUT:
+                rows[key] = f"put {now}"
+            elif what is not None:
+                del rows[key]
+        for key in random.sample([key for key in range(12) if key not in rows], 4):
+            rows[key] = f"came {now}"
+            changes.append((key, rows[key], Change.INSERT))
+        random.shuffle(changes)
+        staged = lay(changes)
+        vote = Prepared(txn(now), SECOND, "bergen", SECOND + now, 1, (), (staged,))
+        member.store.persist([vote]).result()
+        member.decide(vote)
+        assert member.rows() == rows
+    there, free = next(iter(rows)), next(key for key in range(12) if key not in rows)
+    now = 20
+    for wrong, error in (
+        ([(there, "x", Change.INSERT)], KeyExists),
+        ([(there, "x", Change.PUT), (there, None, Change.DELETE)], UserError),
+        ([(free, "x", Change.INSERT), (free, "y", Change.INSERT)], UserError),
+        ([(free, "x", Change.PUT)], PeerError),
+    ):
+        with pytest.raises(error):
+            lay(wrong)
+    assert member.rows() == rows
 
 
 def test_files_that_a_load_was_made_of_are_not_written_anew_before_its_commit(member: Member) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
@@ -80,6 +81,24 @@ class Changed:
     where: Piece | None
 
 
+@dataclass(frozen=True)
+class When:
+    """A clause of MERGE. `assignments`: what UPDATE sets and INSERT gives; None is `*`."""
+
+    on: Literal["matched", "not matched", "not matched by source"]
+    condition: Piece | None
+    action: Literal["insert", "update", "delete"]
+    assignments: list[tuple[exp.Identifier, Piece]] | None
+
+
+@dataclass(frozen=True)
+class Merged:
+    name: exp.Table
+    source: Piece
+    on: Piece
+    clauses: list[When]
+
+
 class ChangeGrammar(PipeGrammar):
     def ended(self) -> None:
         if self.peek():
@@ -98,7 +117,8 @@ class ChangeGrammar(PipeGrammar):
         table = placed(exp.Table(this=parts[0]), start)
         if may_be_called:
             said = bool(self.take(TokenType.ALIAS))
-            if said or (self.sees(TokenType.VAR, TokenType.IDENTIFIER) and not self.sees_words("SET")):
+            is_word = self.sees_words("SET") or self.sees_words("USING")
+            if said or (self.sees(TokenType.VAR, TokenType.IDENTIFIER) and not is_word):
                 table.set("alias", exp.TableAlias(this=self.identifier("an alias")))
         return table
 
@@ -265,6 +285,66 @@ class ChangeGrammar(PipeGrammar):
         where = self._where()
         self.ended()
         return Changed(name, assignments, from_, where)
+
+    def merge(self) -> Merged:
+        if not self.take_words("INTO"):
+            self.fail("expected INTO")
+        name = self.own_name(may_be_called=True)
+        if not self.take_words("USING"):
+            self.fail("expected USING")
+        source = self._piece(self._relation_primary)
+        self.expect(TokenType.ON, "ON")
+        on = self._piece(self.expression)
+        clauses = []
+        while self.take_words("WHEN"):
+            clauses.append(self._when(name.alias_or_name))
+        if not clauses:
+            self.fail("expected WHEN MATCHED or WHEN NOT MATCHED")
+        self.ended()
+        return Merged(name, source, on, clauses)
+
+    def _when(self, target: str) -> When:
+        is_not = self.take_words("NOT")
+        if not self.take_words("MATCHED"):
+            self.fail("expected MATCHED")
+        is_by_source = is_not and self.take_words("BY", "SOURCE")
+        if is_not and not is_by_source:
+            self.take_words("BY", "TARGET")
+        condition = self._piece(self.expression) if self.take(TokenType.AND) else None
+        if not self.take_words("THEN"):
+            self.fail("expected THEN")
+        if is_not and not is_by_source:
+            if not self.take_words("INSERT"):
+                self.fail("expected INSERT: no row of the table is meant")
+            return When("not matched", condition, "insert", self._merge_insert())
+        on: Literal["matched", "not matched by source"] = "not matched by source" if is_by_source else "matched"
+        if self.take_words("DELETE"):
+            return When(on, condition, "delete", [])
+        if not self.take_words("UPDATE", "SET"):
+            self.fail("expected UPDATE SET or DELETE")
+        if not is_by_source and self.take(TokenType.STAR):
+            return When(on, condition, "update", None)
+        return When(on, condition, "update", self.listed(lambda: self._merge_set(target)))
+
+    def _merge_insert(self) -> list[tuple[exp.Identifier, Piece]] | None:
+        if self.take(TokenType.STAR):
+            return None
+        columns = self.names()
+        self.expect(TokenType.VALUES, "VALUES")
+        start = self.peek()
+        values = self.wrapped(lambda: self.listed(lambda: self._piece(self.expression)))
+        if len(values) != len(columns):
+            self.refuse(f"{len(values)} values for {len(columns)} columns", start)
+        return list(zip(columns, values, strict=True))
+
+    def _merge_set(self, target: str) -> tuple[exp.Identifier, Piece]:
+        column = self.identifier("a column")
+        if self.take(TokenType.DOT):
+            if column.name.lower() != target.lower():
+                self.refuse(f"columns of {target} are set, and no others", self.peek(-2))
+            column = self.identifier("a column")
+        self.expect(TokenType.EQ, "=")
+        return column, self._piece(self.expression)
 
     def delete(self) -> Changed:
         self.expect(TokenType.FROM, "FROM")

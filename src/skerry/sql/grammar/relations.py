@@ -127,7 +127,7 @@ class RelationGrammar(ExpressionGrammar):
             or self.sees_words("VERSION", "AS", "OF")
             or self.sees_words("TIMESTAMP", "AS", "OF")
         ):
-            self.refuse("VERSION AS OF and TIMESTAMP AS OF take a constant, behind a table of our own, in a SELECT")
+            self.refuse("VERSION AS OF and TIMESTAMP AS OF take a constant, behind a table of our own")
 
     def _nearest_follows(self) -> bool:
         return self.sees_words("APPROX", "NEAREST") or self.sees_words("EXACT", "NEAREST")
