@@ -11,7 +11,7 @@ import pyarrow as pa
 from skerry.member import clock
 from skerry.member.answers import answer_statement, ran_as
 from skerry.member.assigning import assigned_variables
-from skerry.member.computing import Gathered, Overflow, Sink, check_size, is_too_much, rows_of
+from skerry.member.computing import Gathered, Overflow, Sink, as_given, check_size, is_too_much, rows_of
 from skerry.member.history import ClientCursor
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
@@ -257,7 +257,7 @@ class Runs:
                     check_size(rows, size_bytes // 2, limits)
             if sink is not None:
                 for batch in batches:
-                    await sink.add(batch.columns)
+                    await sink.add(batch, as_given)
                 batches = []
             initiated.arrived(number)
         return Gathered(rows_of(arrow, batches), initiated.core.read_ts, sink)

@@ -8,11 +8,13 @@ import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pyarrow as pa
+
 from skerry.member.resources import Workers
 from skerry.model import trace
 from skerry.model.errors import InternalError, Overloaded, PeerError, SiteError, SkerryError
 from skerry.model.ids import QueryId
-from skerry.model.limits import STAGED_AHEAD, STAGED_AT_ONCE, STAGED_CHUNK_BYTES
+from skerry.model.limits import STAGED_AHEAD, STAGED_AT_ONCE, STAGED_CHUNK_BYTES, STAGED_MEMORY_BYTES
 from skerry.tables.columns import arrow_schema
 from skerry.tables.flushing import STAGING
 from skerry.tables.shard import Shard
@@ -23,6 +25,12 @@ from skerry.wire.staging_messages import DropRows, RowsStaged, StageRows
 from skerry.wire.values import failure_of
 
 _DECODED_BYTES = 64 * STAGED_CHUNK_BYTES  # one row may be larger than a chunk
+
+
+class RowsHere(StageRows, frozen=True, kw_only=True):
+    """To the member itself, which has looked at each value before: `rows` is empty. It has no kind, and never travels."""
+
+    batch: pa.RecordBatch
 
 
 class _Stage:
@@ -87,8 +95,12 @@ class Staging:
                 member=self._member,
             )
         shard = self._admit(message)
-        spool = Spool(shard.table, os.path.join(self._folder, uuid.uuid4().hex), shard.ranges)
-        return _Stage(spool)
+        path = os.path.join(self._folder, uuid.uuid4().hex)
+        return _Stage(Spool(shard.table, path, shard.ranges, self._memory_bytes))
+
+    def _memory_bytes(self) -> int:
+        """The share of each. Asked in a thread."""
+        return STAGED_MEMORY_BYTES // max(1, len(self._stages))
 
     async def _take(self, sender: str, key: tuple[QueryId, int], stage: _Stage, message: StageRows) -> None:
         """In the order in which they came: whoever asks for a lock first has it first."""
@@ -96,7 +108,7 @@ class Staging:
             failure = None
             try:
                 if stage.error is None and not stage.is_dropped:
-                    await self._workers.run(_add, stage.spool, message.rows)
+                    await self._workers.run(_add, stage.spool, message)
             except SkerryError as error:
                 stage.error = error
                 failure = failure_of(error, self._member)
@@ -155,6 +167,8 @@ class Staging:
             self._own(self._workers.run(stage.spool.remove), "staged rows")
 
 
-def _add(spool: Spool, rows: bytes) -> None:
-    batch = decode_batch(rows, arrow_schema(spool.table), _DECODED_BYTES)
-    spool.add(batch)
+def _add(spool: Spool, message: StageRows) -> None:
+    if isinstance(message, RowsHere):
+        spool.add(message.batch)
+    else:
+        spool.add(decode_batch(message.rows, arrow_schema(spool.table), _DECODED_BYTES))
