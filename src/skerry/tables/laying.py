@@ -21,7 +21,7 @@ from skerry.model.points import reach
 from skerry.model.sharded import OwnTable
 from skerry.tables.bucket import Hashes, buckets_of, hashes_of
 from skerry.tables.columns import arrow_schema, spread_by
-from skerry.tables.files import read_file, remove_files, sync_files, write_file
+from skerry.tables.files import LOADED, read_file, remove_files, sync_files, write_file
 from skerry.tables.flush import Group, Range, pieces, without
 from skerry.tables.keys import encode_keys
 from skerry.tables.layouts import ids_of
@@ -205,7 +205,7 @@ class _Laying:
     def _write(self, first: int, upto: int, rows: pa.Table) -> None:
         if rows.num_rows:
             name = f"s{self._layout.name}-{len(self.added):05d}-{first:05d}-{upto:05d}.parquet"
-            self.added.append(write_file(self._layout.folder, name, first, upto, rows, ids_of(self._table)))
+            self.added.append(write_file(self._layout.folder, name, first, upto, rows, ids_of(self._table), LOADED))
             reach("staged.file")
 
 
