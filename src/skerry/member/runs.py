@@ -49,6 +49,7 @@ from skerry.sql.commands import (
     ShowTables,
     UseSchema,
 )
+from skerry.sql.owntables import is_about_own
 from skerry.wire.codec import decode_batch, decode_schema
 from skerry.wire.messages import Message
 
@@ -106,6 +107,8 @@ class Runs:
         has_lost_engine = False
         if statement.seen_ts:
             await _while_wanted(cursor, statement.query, self._seen(statement.seen_ts), "waiting for a clock")
+        if is_about_own(statement.sql):  # as the planner would say
+            return await self._changed(statement, cursor)
         for attempt in range(_ATTEMPTS):
             planned = await self._understood(statement, cursor)
             if isinstance(planned, AboutOwn):
@@ -342,24 +345,41 @@ class Runs:
 async def _while_wanted(cursor: ClientCursor, query: QueryId, work: Awaitable[T], doing: str = "planned") -> T:
     """Ends the work when the cursor is closed, or its time is up."""
     task = asyncio.ensure_future(work)
-    waiting: list[asyncio.Future[Any]] = [task]
     try:
         await asyncio.sleep(0)
-        if not task.done():  # else it waited for nobody, and needs no watch
-            waiting.append(asyncio.ensure_future(cursor.closed.wait()))
-            left_s = cursor.started_at + cursor.options.timeout_s - clock.now()
-            await asyncio.wait(waiting, timeout=max(0.0, left_s), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done() and not cursor.is_closed:  # else it waited for nobody, and needs no watch
+            await _ended(task, cursor, max(0.0, cursor.started_at + cursor.options.timeout_s - clock.now()))
         if cursor.is_closed:
             raise Cancelled(f"query {query} was closed")
         if not task.done():
             waited = doing if not cursor.place() else "in the queue"
             raise TimedOut(f"query {query} was {waited} longer than its {cursor.options.timeout_s:g} s")
-        return await task
+        return task.result()
     finally:
-        if len(waiting) > 1 or not task.done() or cursor.is_closed:
-            for each in waiting:
-                each.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
+        if not task.done() or cursor.is_closed:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def _ended(task: asyncio.Future[T], cursor: ClientCursor, within_s: float) -> None:
+    """Until the task is done, the cursor closed, or time up. Statements of some milliseconds come here: no task waits
+    for the cursor."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+
+    def wake(_: object = None) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    task.add_done_callback(wake)
+    cursor.on_closed.add(wake)
+    timer = loop.call_later(within_s, wake)
+    try:
+        await over
+    finally:
+        timer.cancel()
+        cursor.on_closed.discard(wake)
+        task.remove_done_callback(wake)
 
 
 def _attempted(query: QueryId, attempt: int) -> QueryId:

@@ -213,6 +213,8 @@ def key_columns(table: OwnTable) -> tuple[OwnColumn, ...]:
 
 def is_about_own(sql: str) -> bool:
     """Whether a statement begins like one about tables of our own."""
+    if sql[:7].upper() in _QUICK:
+        return True
     try:
         words = [sql[each.start : each.upto].upper() for each in islice(lexemes(sql), 6)]
     except SqlError:
@@ -235,6 +237,8 @@ class Explained:
 
 def explained(sql: str) -> Explained | None:
     """None for what is only to be done."""
+    if sql[:7].upper() in _QUICK:
+        return None
     words = [(sql[each.start : each.upto].upper(), each.upto) for each in islice(lexemes(sql), 3)]
     if words[0][0] != "EXPLAIN":
         return None
@@ -245,6 +249,7 @@ def explained(sql: str) -> Explained | None:
     return Explained(" " * upto + sql[upto:], analyzes)
 
 
+_QUICK = frozenset({"INSERT ", "UPDATE ", "DELETE "})  # nothing else begins so: the text need not be cut into words
 _FIRST = frozenset({"INSERT", "UPDATE", "DELETE", "BEGIN", "COMMIT", "ROLLBACK"})
 _EXPLAINED = frozenset({"INSERT", "UPDATE", "DELETE"})
 _FIRST_TWO = frozenset(

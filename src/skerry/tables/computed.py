@@ -99,7 +99,7 @@ def routed_rows(
         case "delete":
             keys = _keys(wanted, given)
             writes = deletes_of(wanted.table, keys)
-    return placed(definition, writes, keys, user, roles)
+    return placed(definition, writes, lambda: keys, user, roles)
 
 
 def size_of(routed: Routed) -> int:
