@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, assert_never
+from typing import TypeVar, assert_never
 
 import pyarrow as pa
 

@@ -28,7 +28,7 @@ _DECODED_BYTES = 64 * STAGED_CHUNK_BYTES  # one row may be larger than a chunk
 
 
 class RowsHere(StageRows, frozen=True, kw_only=True):
-    """To the member itself, which has looked at each value before: `rows` is empty. It has no kind, and never travels."""
+    """To the member itself, which has looked at each value before. `rows` is empty. It has no kind: it never leaves."""
 
     batch: pa.RecordBatch
 

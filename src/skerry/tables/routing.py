@@ -22,6 +22,7 @@ from skerry.wire import execution as packets
 
 _FEW = 16  # keys that are encoded one by one
 
+
 class Routed(NamedTuple):
     """`copies`: at so many members each row is counted. `reason`: why it goes as tuples."""
 

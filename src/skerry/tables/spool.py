@@ -34,7 +34,7 @@ class Slice:
 
 
 class Spool:
-    """`ranges`: the member's buckets; a row of another bucket is refused. `memory_bytes`: what it may hold there now."""
+    """`ranges`: the member's buckets; a row of another one is refused. `memory_bytes`: what it may hold there now."""
 
     def __init__(
         self,
