@@ -215,7 +215,7 @@ def alike(hashes: Hashes) -> Numbers:
     In a small table each hash writes its number to a place of its own; few share one by chance, and only these are
     looked at again. Sorting all of them takes three times as long.
     """
-    places = np.arange(len(hashes))
+    places: Numbers = np.arange(len(hashes))
     bits = min(max(8, 2 + len(hashes).bit_length()), _ALIKE_BITS)
     for shift in (64 - bits, 64 - 2 * bits):
         slots = (hashes[places] >> np.uint64(shift)) & np.uint64((1 << bits) - 1)
@@ -226,8 +226,8 @@ def alike(hashes: Hashes) -> Numbers:
         is_shared = np.zeros(1 << bits, dtype=np.bool_)
         is_shared[lost] = True
         places = places[is_shared[slots]]
-        if not len(places):
-            return places
+    if not len(places):
+        return places
     order = np.argsort(hashes[places], kind="stable")
     ordered = hashes[places[order]]
     is_same = ordered[1:] == ordered[:-1]

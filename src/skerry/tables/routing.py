@@ -70,7 +70,7 @@ def _encoded(table: OwnTable, rows: Sequence[Sequence[Any]]) -> list[bytes]:
 
 def _is_whole(table: OwnTable) -> bool:
     (name,) = table.primary_key
-    return pa.types.is_int64(arrow_schema(table).field(name).type)
+    return bool(pa.types.is_int64(arrow_schema(table).field(name).type))
 
 
 def _keys(table: OwnTable, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
