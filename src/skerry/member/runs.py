@@ -49,7 +49,6 @@ from skerry.sql.commands import (
     ShowTables,
     UseSchema,
 )
-from skerry.sql.owntables import is_about_own
 from skerry.wire.codec import decode_batch, decode_schema
 from skerry.wire.messages import Message
 
@@ -107,8 +106,6 @@ class Runs:
         has_lost_engine = False
         if statement.seen_ts:
             await _while_wanted(cursor, statement.query, self._seen(statement.seen_ts), "waiting for a clock")
-        if is_about_own(statement.sql):  # as the planner would say
-            return await self._changed(statement, cursor)
         for attempt in range(_ATTEMPTS):
             planned = await self._understood(statement, cursor)
             if isinstance(planned, AboutOwn):
