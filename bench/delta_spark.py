@@ -25,6 +25,8 @@ class DeltaOnSpark:
             "spark.jars.ivy": str(CACHE / "ivy"),
             "spark.driver.memory": options.heap,
             "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.databricks.delta.snapshotPartitions": "2",  # 50 small tasks to read the log, else
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",

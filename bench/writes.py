@@ -126,8 +126,7 @@ class Skerry:
         self._check(self._cursor.execute(UPDATE.format(name, "?"), [key]).rowcount, 1)
 
     def fill(self, name: str, keys: range) -> None:
-        for first in range(keys.start, keys.stop, UPSERT * 4):
-            self.upsert(name, range(first, min(first + UPSERT * 4, keys.stop)))
+        self.load(name, rows_of(keys))
         self.flush(name)
 
     def load(self, name: str, rows: pa.Table) -> None:

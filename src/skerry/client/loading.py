@@ -60,7 +60,7 @@ def messages(
     number = sent = 0
     for batch in reader:
         for rows in _cut(batch):
-            body = encode_batch(rows).to_pybytes()
+            body: Any = memoryview(encode_batch(rows))
             if len(body) > frame_bytes - 64 * KIB:
                 raise DataError(f"a row of {len(body)} bytes is over the limit of a message, {frame_bytes} bytes")
             yield partial(ClientRows, query=query, number=number, schema=b"" if number else schema, rows=body)

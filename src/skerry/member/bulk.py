@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from skerry.member.resources import Workers
+from skerry.member.staging import RowsHere
 from skerry.model.commits import Part, Policy, Staged, Versions
 from skerry.model.errors import PeerError, SkerryError
 from skerry.model.ids import QueryId
@@ -51,31 +52,27 @@ class Bulk:
         self._changed = asyncio.Event()
         self._error: SkerryError | None = None
 
-    async def add(self, rows: pa.RecordBatch, rights: Rights) -> None:
-        """Whole rows of the table, or changes. Returns when there is room for more; raises why they are not taken."""
-        self.rows += rows.num_rows
-        for chunk in await self._owner.workers.run(lambda: list(chunks_of(self.definition, rows))):
+    async def add(self, make: Callable[[], pa.RecordBatch], rights: Rights) -> None:
+        """Whole rows of the table, or changes, which a thread makes. Returns when there is room for more; raises why
+        they are not taken."""
+        for chunk in await self._owner.workers.run(self._chunks, make):
             await self._send(chunk, rights)
+
+    def _chunks(self, make: Callable[[], pa.RecordBatch]) -> list[Chunk]:
+        rows = make()
+        self.rows += rows.num_rows
+        return list(chunks_of(self.definition, rows, self._owner.member))
 
     async def _send(self, chunk: Chunk, rights: Rights) -> None:
         link = self._links.setdefault(chunk.member, _Link())
         await self._wait(lambda: link.sent - link.taken < STAGED_AHEAD)
         table, buckets = self.definition.table, self.definition.buckets
-        self._owner.send(
-            chunk.member,
-            StageRows(
-                *self._key,
-                link.sent,
-                table.id,
-                table.version,
-                buckets.version,
-                self._policy,
-                rights.user,
-                rights.roles,
-                chunk.rows,
-                self._is_changes,
-            ),
-        )
+        what = *self._key, link.sent, table.id, table.version, buckets.version, self._policy, rights.user, rights.roles
+        if isinstance(chunk.rows, bytes):
+            message = StageRows(*what, chunk.rows, self._is_changes)
+        else:
+            message = RowsHere(*what, b"", self._is_changes, batch=chunk.rows)
+        self._owner.send(chunk.member, message)
         link.sent += 1
 
     async def finish(self, rights: Rights, *, is_ordered: bool) -> Routed:
@@ -126,7 +123,8 @@ class Bulk:
 class Bulks:
     """All that are under way at this member, as initiator. Belongs to its loop."""
 
-    def __init__(self, send: Callable[[str, Message], None], workers: Workers) -> None:
+    def __init__(self, member: str, send: Callable[[str, Message], None], workers: Workers) -> None:
+        self.member = member
         self.send = send
         self.workers = workers
         self._open: dict[tuple[QueryId, int], Bulk] = {}
@@ -151,31 +149,33 @@ class Bulks:
 
 
 class Chunk(NamedTuple):
+    """`rows`: as they travel; for the member itself as they are."""
+
     member: str
-    rows: bytes
+    rows: bytes | pa.RecordBatch
 
 
-def chunks_of(definition: Definition, rows: pa.RecordBatch) -> Iterator[Chunk]:
+def chunks_of(definition: Definition, rows: pa.RecordBatch, here: str) -> Iterator[Chunk]:
     """The rows, in their order for each member, in pieces that fit a message."""
     table, groups = definition.table, definition.buckets.groups
     if not rows.num_rows:
         return
     if not table.distributed_by or len({member for *_, member in groups}) == 1:
-        members = table.members if not table.distributed_by else (groups[0][2],)
-        for piece in _cut(rows):
-            for member in members:
-                yield Chunk(member, piece)
+        for member in table.members if not table.distributed_by else (groups[0][2],):
+            yield from _pieces(member, rows, here)
         return
     places = buckets_of([rows.column(name) for name in table.distributed_by], table.buckets)
     owner = np.searchsorted(np.array([upto for _, upto, _ in groups]), places, "right")
     names = np.array([member for *_, member in groups])[owner]
     for member in sorted(set(names.tolist())):
-        for piece in _cut(rows.take(pa.array(np.flatnonzero(names == member)))):
-            yield Chunk(member, piece)
+        yield from _pieces(member, rows.take(pa.array(np.flatnonzero(names == member))), here)
 
 
-def _cut(rows: pa.RecordBatch) -> Iterator[bytes]:
+def _pieces(member: str, rows: pa.RecordBatch, here: str) -> Iterator[Chunk]:
+    if member == here:
+        yield Chunk(member, rows)
+        return
     by_bytes = max(1, STAGED_CHUNK_BYTES * rows.num_rows // max(1, rows.nbytes))
     count = min(STAGED_CHUNK_ROWS, by_bytes)
     for at in range(0, rows.num_rows, count):
-        yield encode_batch(rows.slice(at, count)).to_pybytes()
+        yield Chunk(member, encode_batch(rows.slice(at, count)).to_pybytes())

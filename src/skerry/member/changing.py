@@ -113,7 +113,7 @@ class Changing:
         self._workers = workers
         self._send = send
         self._rights_of = rights_of
-        self.bulks = Bulks(send, workers)
+        self.bulks = Bulks(member, send, workers)
         self._computing = Computing(own, workers, self.bulks)
         self._known_changes = KnownChanges()
         self.statuses = Statuses(member, own, send, rights_of)
@@ -326,7 +326,7 @@ class Changing:
                 sink = writing.begin(statement)
                 batch: pa.RecordBatch | None = first
                 while batch is not None:
-                    await sink.add(await self._workers.run(stored_columns, wanted, batch))
+                    await sink.add(batch, stored_columns)
                     batch = await load.next()
                 routed = await sink.finish(is_ordered=True)
             answer = await writing.commit(routed, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 import uuid
 from collections import deque
@@ -76,6 +77,8 @@ class Committing:
         self._trouble: SkerryError | None = None
         self._queue: deque[Persist] = deque()  # in the order of the core
         self._in_flight = 0
+        self._done: deque[tuple[Future[None], Persist]] = deque()  # by the store, and not heard here yet
+        self._done_turn = threading.Lock()
         self._todo: deque[Instruction] = deque()
         self._is_doing = False
         self._lazy: asyncio.TimerHandle | None = None
@@ -288,9 +291,26 @@ class Committing:
             written.add_done_callback(lambda done, entry=entry: self._told(done, entry))  # type: ignore[misc]
 
     def _told(self, done: Future[None], entry: Persist) -> None:
-        """In the store's thread."""
-        with suppress(RuntimeError):  # the loop is closed: what is on disk is found at the next start
-            self._loop.call_soon_threadsafe(self._written, done, entry)
+        """In the store's thread. The loop is woken once for what is committed together."""
+        with self._done_turn:
+            is_first = not self._done
+            self._done.append((done, entry))
+        if is_first:
+            with suppress(RuntimeError):  # the loop is closed: what is on disk is found at the next start
+                self._loop.call_soon_threadsafe(self._hear)
+
+    def _hear(self) -> None:
+        """In the order of the store."""
+        try:
+            while (told := self._next_done()) is not None:
+                self._written(*told)
+        except BaseException:
+            self._loop.call_soon(self._hear)  # a mistake about one is not to stop the others
+            raise
+
+    def _next_done(self) -> tuple[Future[None], Persist] | None:
+        with self._done_turn:
+            return self._done.popleft() if self._done else None
 
     def _written(self, done: Future[None], entry: Persist) -> None:
         self._in_flight -= 1

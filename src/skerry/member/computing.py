@@ -139,19 +139,17 @@ class Sink:
     Without a `bulk` they go nowhere: the query is run again.
     """
 
-    def __init__(self, bulk: Bulk | None, wanted: Wanted, rights: Rights, workers: Workers) -> None:
+    def __init__(self, bulk: Bulk | None, wanted: Wanted, rights: Rights) -> None:
         self._bulk = bulk
         self._wanted = wanted
         self._rights = rights
-        self._workers = workers
 
-    async def add(self, given: Sequence[pa.Array]) -> None:
-        """Columns as the statement gives them. UserError if the table does not take them."""
+    async def add(self, given: pa.RecordBatch, stored: Callable[[Wanted, pa.RecordBatch], list[pa.Array]]) -> None:
+        """Columns as the statement gives them, `stored` as they are kept. UserError if the table does not take them."""
         if self._bulk is None:
             return
         made = whole_rows if self._wanted.kind == "insert" else changed_rows
-        rows = await self._workers.run(made, self._wanted, given)
-        await self._bulk.add(rows, self._rights)
+        await self._bulk.add(lambda: made(self._wanted, stored(self._wanted, given)), self._rights)
 
     async def finish(self, *, is_ordered: bool) -> Routed:
         if self._bulk is None:
@@ -164,6 +162,11 @@ class Sink:
 
 
 Overflow = Callable[[], Awaitable[Sink]]
+
+
+def as_given(_wanted: Wanted, given: pa.RecordBatch) -> list[pa.Array]:
+    """Of a query, whose types were looked at before."""
+    return given.columns  # type: ignore[no-any-return]
 
 
 class CastsNeeded(Exception):
@@ -387,7 +390,7 @@ class Writing:
         assert self.wanted is not None
         statement = self._message().statement
         if needs_whole(self.wanted):  # to read the rest costs less than to end a job in the middle of its rows
-            return Sink(None, self.wanted, statement.rights, self._workers)
+            return Sink(None, self.wanted, statement.rights)
         return self.begin(statement)
 
     def begin(self, statement: RunStatement) -> Sink:
@@ -398,7 +401,7 @@ class Writing:
         bulk = self._bulks.begin(
             self._definition(), self.wanted.policy, statement.query, self._runs, is_changes=is_changes
         )
-        self._sink = Sink(bulk, self.wanted, statement.rights, self._workers)
+        self._sink = Sink(bulk, self.wanted, statement.rights)
         return self._sink
 
     def drop(self) -> None:
@@ -425,7 +428,7 @@ class Writing:
         if is_too_much(0, size_bytes, self._planner.limits):
             sink = await self._overflow()
             for batch in gathered.rows.to_batches(STAGED_CHUNK_ROWS):
-                await sink.add(batch.columns)
+                await sink.add(batch, as_given)
             return await sink.finish(is_ordered=False)
         return routed
 

@@ -48,13 +48,14 @@ class ClientCursor:
         self.tables: tuple[str, ...] = ()
         self.ran: Initiated | None = None
         self.told_rows: int | None = None
-        self.closed = asyncio.Event()
+        self.is_closed = False  # nobody wants more of it
+        self.on_closed: set[Callable[[], None]] = set()
         self.place: Callable[[], int] = lambda: 0  # in the queue, while it waits there
 
-    @property
-    def is_closed(self) -> bool:
-        """Nobody wants more of it."""
-        return self.closed.is_set()
+    def close(self) -> None:
+        self.is_closed = True
+        for tell in tuple(self.on_closed):
+            tell()
 
     @property
     def is_given(self) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, assert_never
+from typing import TypeVar, assert_never
 
 import pyarrow as pa
 
 from skerry.member import clock
 from skerry.member.answers import answer_statement, ran_as
 from skerry.member.assigning import assigned_variables
-from skerry.member.computing import Gathered, Overflow, Sink, is_too_much, rows_of
+from skerry.member.computing import Gathered, Overflow, Sink, as_given, is_too_much, rows_of
 from skerry.member.history import ClientCursor
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
@@ -255,7 +255,7 @@ class Runs:
                 sink = await overflow()
             if sink is not None:
                 for batch in batches:
-                    await sink.add(batch.columns)
+                    await sink.add(batch, as_given)
                 batches = []
             initiated.arrived(number)
         return Gathered(rows_of(arrow, batches), initiated.core.read_ts, sink)
@@ -341,24 +341,41 @@ class Runs:
 async def _while_wanted(cursor: ClientCursor, query: QueryId, work: Awaitable[T], doing: str = "planned") -> T:
     """Ends the work when the cursor is closed, or its time is up."""
     task = asyncio.ensure_future(work)
-    waiting: list[asyncio.Future[Any]] = [task]
     try:
         await asyncio.sleep(0)
-        if not task.done():  # else it waited for nobody, and needs no watch
-            waiting.append(asyncio.ensure_future(cursor.closed.wait()))
-            left_s = cursor.started_at + cursor.options.timeout_s - clock.now()
-            await asyncio.wait(waiting, timeout=max(0.0, left_s), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done() and not cursor.is_closed:  # else it waited for nobody, and needs no watch
+            await _ended(task, cursor, max(0.0, cursor.started_at + cursor.options.timeout_s - clock.now()))
         if cursor.is_closed:
             raise Cancelled(f"query {query} was closed")
         if not task.done():
             waited = doing if not cursor.place() else "in the queue"
             raise TimedOut(f"query {query} was {waited} longer than its {cursor.options.timeout_s:g} s")
-        return await task
+        return task.result()
     finally:
-        if len(waiting) > 1 or not task.done() or cursor.is_closed:
-            for each in waiting:
-                each.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
+        if not task.done() or cursor.is_closed:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def _ended(task: asyncio.Future[T], cursor: ClientCursor, within_s: float) -> None:
+    """Until the task is done, the cursor closed, or time up. Statements of some milliseconds come here: no task waits
+    for the cursor."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+
+    def wake(_: object = None) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    task.add_done_callback(wake)
+    cursor.on_closed.add(wake)
+    timer = loop.call_later(within_s, wake)
+    try:
+        await over
+    finally:
+        timer.cancel()
+        cursor.on_closed.discard(wake)
+        task.remove_done_callback(wake)
 
 
 def _attempted(query: QueryId, attempt: int) -> QueryId:

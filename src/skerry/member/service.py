@@ -291,7 +291,7 @@ class Service:
         cursor = self._open.pop(query, None)
         if cursor is None:
             return
-        cursor.closed.set()
+        cursor.close()
         reason = error.message if is_unread or not cursor.is_given else ""
         # All of it was made, and its client has what it wants?
         is_done = isinstance(error, Cancelled) and cursor.is_given
@@ -409,7 +409,7 @@ class Service:
         cursor = self._open.pop(query, None)
         self._cursors.close(query, clock.now())
         if cursor is not None:
-            cursor.closed.set()
+            cursor.close()
             if cursor.initiated is not None:
                 cursor.initiated.drop_result()
             # Its query ends with the receipts.

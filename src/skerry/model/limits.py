@@ -210,14 +210,16 @@ OWN_BUCKETS = 65_536
 COMPUTED_ROWS = 100_000
 COMPUTED_BYTES = 4 * MIB
 # More is staged: rows travel in chunks of so many bytes, so many of them under way to a member, or from a client; a
-# member takes part in so many such statements at once. It cuts rows into so many parts by their buckets when so many
-# bytes are in memory, and makes files of some parts at a time: so many rows or bytes.
+# member takes part in so many such statements at once. It cuts rows into so many parts by their buckets, so many bytes
+# at a time, and keeps so many bytes of all such statements in memory. It makes files of some parts at a time: so many
+# rows or bytes.
 STAGED_CHUNK_BYTES = 1 * MIB
 STAGED_CHUNK_ROWS = 65_536
 STAGED_AHEAD = 4
 STAGED_AT_ONCE = 16
 STAGED_PARTS = 64
-STAGED_MEMORY_BYTES = 32 * MIB
+STAGED_CUT_BYTES = 4 * MIB
+STAGED_MEMORY_BYTES = 128 * MIB
 STAGED_UNIT_ROWS = 65_536
 STAGED_UNIT_BYTES = 64 * MIB
 # A table is flushed at so many rows, bytes or so late; no more than the second pair waits in memory,

@@ -26,7 +26,10 @@ _P4, _P5 = np.uint64(0x85EBCA77C2B2AE63), np.uint64(0x27D4EB2F165667C5)
 
 def buckets_of(columns: Sequence[pa.Array], buckets: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The bucket of each row; columns of one length, in the order of DISTRIBUTED BY."""
-    return np.mod(hashes_of(columns).view(np.int64), buckets)  # of Python's sign, which is pmod's
+    hashes = hashes_of(columns).view(np.int64)
+    if buckets & (buckets - 1) == 0:
+        return hashes & (buckets - 1)  # the same, ten times as quick
+    return np.mod(hashes, buckets)  # of Python's sign, which is pmod's
 
 
 def hashes_of(columns: Sequence[pa.Array]) -> Hashes:
@@ -92,12 +95,21 @@ def _hash_bytes(values: list[bytes], seeds: Hashes) -> Hashes:
 
 def _hash_longs(values: np.ndarray[tuple[int], np.dtype[np.int64]], seeds: Hashes) -> Hashes:
     """XXH64 of eight bytes, for all rows at once; arithmetic wraps."""
-    rounds = _rotated(values.view(np.uint64) * _P2, 31) * _P1
-    hashes = _rotated((seeds + _P5 + np.uint64(8)) ^ rounds, 27) * _P1 + _P4
-    hashes = (hashes ^ (hashes >> np.uint64(33))) * _P2
-    hashes = (hashes ^ (hashes >> np.uint64(29))) * _P3
-    return hashes ^ (hashes >> np.uint64(32))
+    rounds = _rotated(values.view(np.uint64) * _P2, 31)
+    rounds *= _P1
+    rounds ^= seeds + (_P5 + np.uint64(8))
+    hashes = _rotated(rounds, 27)
+    hashes *= _P1
+    hashes += _P4
+    hashes ^= hashes >> np.uint64(33)
+    hashes *= _P2
+    hashes ^= hashes >> np.uint64(29)
+    hashes *= _P3
+    hashes ^= hashes >> np.uint64(32)
+    return hashes
 
 
 def _rotated(values: Hashes, bits: int) -> Hashes:
-    return (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
+    rotated = values << np.uint64(bits)
+    rotated |= values >> np.uint64(64 - bits)
+    return rotated

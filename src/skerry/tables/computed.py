@@ -106,7 +106,7 @@ def routed_rows(
         return Routed({}, 1, wanted.table.name)
     (given,) = batch
     writes, keys = (_inserts if wanted.kind == "insert" else _changes)(wanted, given)
-    return placed(definition, writes, keys, user, roles)
+    return placed(definition, writes, lambda: keys, user, roles)
 
 
 def needs_whole(wanted: Wanted) -> bool:

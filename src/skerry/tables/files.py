@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +24,10 @@ from skerry.tables.durable import ASIDE, make_folder, sync_folder, write_new
 from skerry.tables.layouts import own_names, relaid
 from skerry.tables.manifest import DataFile
 
+# How files are compressed. A load writes them once, and as quickly as others do; a flush touches few.
+FLUSHED, LOADED = "zstd", "snappy"
+
+_Range = tuple[Any, Any]
 _OURS = re.compile(r"(\d{10}|s[0-9a-f]{16}-\d{5,})-\d{5,}-\d{5,}\.parquet")  # what a sweep may remove
 
 
@@ -30,20 +35,24 @@ def name_of(generation: int, first: int, upto: int) -> str:
     return f"{generation:010d}-{first:05d}-{upto:05d}.parquet"
 
 
-def write_file(folder: str, name: str, first: int, upto: int, rows: pa.Table, ids: tuple[int, ...]) -> DataFile:
+def write_file(
+    folder: str, name: str, first: int, upto: int, rows: pa.Table, ids: tuple[int, ...], codec: str = FLUSHED
+) -> DataFile:
     """A new file, whose folder is still to be synced; nothing knows of it until a manifest names it.
 
     `ids`: the numbers of its columns (`layouts.ids_of`).
     """
     # Without Arrow's own schema inside: every reader takes the types from Parquet, as Spark does.
-    sink = pa.BufferOutputStream()
+    sink, bounded = pa.BufferOutputStream(), _bounded(rows)
+    footers: list[pq.FileMetaData] = []
     pq.write_table(
         rows,
         sink,
-        compression="zstd",
+        compression=codec,
         use_dictionary=_repeating(rows),
-        write_statistics=_bounded(rows),
+        write_statistics=bounded,
         store_schema=False,
+        metadata_collector=footers,
     )
     content = memoryview(sink.getvalue())
     try:
@@ -54,7 +63,10 @@ def write_file(folder: str, name: str, first: int, upto: int, rows: pa.Table, id
             f"{os.path.join(folder, name)} cannot be written ({error.strerror}); the rows stay where they were",
             suggestion="make room on that disk, or let the member's user write there",
         ) from error
-    columns = tuple(stats_of(column_name, rows.column(column_name)) for column_name in rows.column_names)
+    columns = tuple(
+        stats_of(column, rows.column(column), column in bounded, _written(footers[0], place, rows.num_columns))
+        for place, column in enumerate(rows.column_names)
+    )
     return DataFile(name, first, upto, rows.num_rows, len(content), xxhash.xxh3_128_hexdigest(content), columns, ids)
 
 
@@ -154,24 +166,35 @@ def remove_folder(folder: str) -> None:
 
 
 # --- least and greatest values ----------------------------------------------------------------------------------------
-def stats_of(name: str, values: pa.ChunkedArray) -> ColumnStats:
-    low, high = _bounds(values)
+def stats_of(name: str, values: pa.ChunkedArray, is_bounded: bool, written: _Range | None) -> ColumnStats:
+    """`written`: what was found while the file was written."""
+    low, high = _bounds(values, written) if is_bounded else (None, None)
     is_exact = low is not None and not pa.types.is_floating(values.type)
     return ColumnStats(name, low, high, nulls=values.null_count, is_exact=is_exact)
 
 
-def _bounds(values: pa.ChunkedArray) -> tuple[Bound, Bound]:
+def _written(footer: pq.FileMetaData, place: int, columns: int) -> _Range | None:
+    """None if the file does not tell, or has other columns: a nested one is several there."""
+    if footer.num_columns != columns:
+        return None
+    found = [footer.row_group(group).column(place).statistics for group in range(footer.num_row_groups)]
+    if not found or not all(each is not None and each.has_min_max for each in found):
+        return None
+    return min(each.min for each in found), max(each.max for each in found)
+
+
+def _bounds(values: pa.ChunkedArray, written: _Range | None) -> tuple[Bound, Bound]:
     kind = values.type
-    if pa.types.is_nested(kind) or pa.types.is_boolean(kind) or pa.types.is_binary(kind):
+    if pa.types.is_boolean(kind) or pa.types.is_binary(kind):
         return None, None
     if pa.types.is_date(kind):
-        values = values.cast(pa.int32())
+        values, written = values.cast(pa.int32()), None
     elif pa.types.is_timestamp(kind):
-        values = values.cast(pa.int64())
-    elif _has_nan(values):
-        return None, None
-    found = pc.min_max(values).as_py()
-    low, high = found["min"], found["max"]
+        values, written = values.cast(pa.int64()), None
+    if written is None:
+        found = pc.min_max(values).as_py()
+        written = found["min"], found["max"]
+    low, high = written
     if low is None:
         return None, None
     if pa.types.is_decimal(kind):

@@ -29,6 +29,11 @@ def encode_keys(names: Sequence[str], columns: Sequence[pa.Array]) -> list[bytes
     return parts[0] if len(parts) == 1 else [b"".join(key) for key in zip(*parts, strict=True)]
 
 
+def encode_whole(value: int) -> bytes:
+    """The key of one whole number of at most 64 bits."""
+    return (value + (1 << 63)).to_bytes(8, "big")
+
+
 def _encode(column: pa.Array) -> list[bytes]:
     kind = column.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):

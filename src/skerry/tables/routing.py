@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,11 +14,13 @@ from skerry.model.sharded import Definition, OwnTable
 from skerry.tables.bucket import buckets_of
 from skerry.tables.checks import encode_patch
 from skerry.tables.columns import arrow_schema
-from skerry.tables.keys import encode_keys
+from skerry.tables.keys import encode_keys, encode_whole
 from skerry.tables.rows import raised
 from skerry.tables.ways import ByTuples
-from skerry.tables.writes import deletes_of, writes_of
+from skerry.tables.writes import writes_of
 from skerry.wire import execution as packets
+
+_FEW = 16  # keys that are encoded one by one
 
 
 class Routed(NamedTuple):
@@ -37,18 +39,15 @@ def routed(definition: Definition, way: ByTuples, user: str = "", roles: tuple[s
     match way.packet:
         case packets.Insert(_, _, policy, tuples):
             # A tuple of the table's columns is a row's bytes.
-            keys = _keys(table, way.keys)
-            pairs = zip(encode_keys(table.primary_key, keys.columns), tuples, strict=True)
+            pairs = zip(_encoded(table, way.keys), tuples, strict=True)
             writes = _once(table, [Write(table.id, key, row, policy) for key, row in pairs], policy)
         case packets.LocalUpdate(_, _, items):
-            keys = _keys(table, way.keys)
-            of_items = zip(encode_keys(table.primary_key, keys.columns), items, strict=True)
+            of_items = zip(_encoded(table, way.keys), items, strict=True)
             patches = ((key, encode_patch([(place, value) for value, place in item.values])) for key, item in of_items)
             writes = [Write(table.id, key, patch, is_patch=True) for key, patch in patches]
         case packets.Delete():
-            keys = _keys(table, way.keys)
-            writes = deletes_of(table, keys)
-    return placed(definition, writes, keys, user, roles)._replace(reason=way.reason)
+            writes = [Write(table.id, key, None) for key in _encoded(table, way.keys)]
+    return placed(definition, writes, lambda: _keys(table, way.keys), user, roles)._replace(reason=way.reason)
 
 
 def routed_in_order(
@@ -57,7 +56,21 @@ def routed_in_order(
     """Whole rows that have an order: the first of those with one key stays, or the last replaces it."""
     table = definition.table
     writes = _once(table, writes_of(table, rows, policy), policy)
-    return placed(definition, writes, rows.select(list(table.primary_key)), user, roles)
+    return placed(definition, writes, lambda: rows.select(list(table.primary_key)), user, roles)
+
+
+def _encoded(table: OwnTable, rows: Sequence[Sequence[Any]]) -> list[bytes]:
+    """The bytes of keys. Few that are one whole number each are not made a column for that: it takes ten times as
+    long."""
+    is_few = len(table.primary_key) == 1 and len(rows) <= _FEW
+    if is_few and _is_whole(table) and all(type(value) is int for (value,) in rows):
+        return [encode_whole(value) for (value,) in rows]
+    return encode_keys(table.primary_key, _keys(table, rows).columns)
+
+
+def _is_whole(table: OwnTable) -> bool:
+    (name,) = table.primary_key
+    return bool(pa.types.is_int64(arrow_schema(table).field(name).type))
 
 
 def _keys(table: OwnTable, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
@@ -85,11 +98,11 @@ def _once(table: OwnTable, writes: list[Write], policy: Policy) -> list[Write | 
 def placed(
     definition: Definition,
     writes: Sequence[Write | None],
-    keys: pa.RecordBatch,
+    keys: Callable[[], pa.RecordBatch],
     user: str,
     roles: tuple[str, ...],
 ) -> Routed:
-    """`keys`: one for one, also of a write that is None."""
+    """`keys`: one for one, also of a write that is None; asked for if they decide where a row goes."""
     table, buckets = definition.table, definition.buckets
     versions = (Versions(table.id, table.version, buckets.version),)
 
@@ -103,7 +116,8 @@ def placed(
     if len(set(owners)) == 1:
         whole = part(writes)
         return Routed({owners[0]: whole} if whole.writes else {}, 1, table.name)
-    places = buckets_of([keys.column(name) for name in table.distributed_by], table.buckets)
+    columns = keys()
+    places = buckets_of([columns.column(name) for name in table.distributed_by], table.buckets)
     ends = np.array([upto for _, upto, _ in buckets.groups])
     owners = [owners[group] for group in np.searchsorted(ends, places, "right").tolist()]
     by_member: dict[str, list[Write | None]] = {}

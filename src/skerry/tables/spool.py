@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from pyarrow import ipc
 
 from skerry.model.commits import Change
 from skerry.model.errors import PeerError, SiteError
-from skerry.model.limits import STAGED_MEMORY_BYTES, STAGED_PARTS
+from skerry.model.limits import STAGED_CUT_BYTES, STAGED_MEMORY_BYTES, STAGED_PARTS
 from skerry.model.sharded import OwnTable
 from skerry.tables.bucket import buckets_of
 from skerry.tables.columns import CHANGE, arrow_schema, change_schema, spread_by
@@ -35,21 +36,38 @@ class Slice:
 
 
 class Spool:
-    """`ranges`: the member's buckets; a row of another bucket is refused. `schema`: of what comes."""
+    """`ranges`: the member's buckets; a row of another one is refused. `memory_bytes`: what it may hold there now.
 
-    def __init__(self, table: OwnTable, folder: str, ranges: tuple[Range, ...], *, is_changes: bool = False) -> None:
+    `schema`: of what comes.
+    """
+
+    def __init__(
+        self,
+        table: OwnTable,
+        folder: str,
+        ranges: tuple[Range, ...],
+        memory_bytes: Callable[[], int] = lambda: STAGED_MEMORY_BYTES,
+        *,
+        is_changes: bool = False,
+    ) -> None:
         self.table = table
         self.rows = 0
         self.is_changes = is_changes
         self.changes: set[Change] = set()  # that came
         self.schema = change_schema(table) if is_changes else arrow_schema(table)
         self._folder = folder
+        self._memory_bytes = memory_bytes
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
+        self._cut_bytes = 0
         width = max(1, -(-sum(upto - first for first, upto in ranges) // STAGED_PARTS))
         self.slices = [
             Slice(at, min(at + width, upto)) for first, upto in sorted(ranges) for at in range(first, upto, width)
         ]
+        # Of the smallest type: numbers of one byte are sorted in one go.
+        self._places = np.full(table.buckets, len(self.slices), np.min_scalar_type(len(self.slices)))
+        for place, part in enumerate(self.slices):
+            self._places[part.first : part.upto] = place
 
     def add(self, batch: pa.RecordBatch) -> None:
         """PeerError for rows that are not the table's, or not this member's."""
@@ -64,8 +82,9 @@ class Spool:
         self._waiting.append(batch)
         self._waiting_bytes += batch.nbytes
         self.rows += batch.num_rows
-        if self._waiting_bytes >= STAGED_MEMORY_BYTES:
+        if self._waiting_bytes >= STAGED_CUT_BYTES:
             self._cut()
+        if self._cut_bytes >= self._memory_bytes():
             self._write()
 
     def _whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -97,26 +116,27 @@ class Spool:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _cut(self) -> None:
-        """What waits goes to its slices."""
+        """What waits goes to its slices. Few rows at a time: a processor's cache holds them while they are moved."""
         if not self._waiting:
             return
         rows = pa.Table.from_batches(self._waiting, self.schema).combine_chunks()
+        self._cut_bytes += self._waiting_bytes
         self._waiting, self._waiting_bytes = [], 0
-        buckets = buckets_of([rows.column(name).combine_chunks() for name in spread_by(self.table)], self.table.buckets)
-        places = np.searchsorted([part.upto for part in self.slices], buckets, "right")
-        firsts = np.array([part.first for part in self.slices])
-        if (places >= len(self.slices)).any() or (firsts[places] > buckets).any():
+        places = self._places[
+            buckets_of([rows.column(name).combine_chunks() for name in spread_by(self.table)], self.table.buckets)
+        ]
+        counts = np.bincount(places, minlength=len(self.slices) + 1).tolist()
+        if counts.pop():
             raise PeerError(f"table {self.table.name}: a row of a bucket that is not here")
-        order = np.argsort(places.astype(np.uint16), kind="stable")  # of small numbers: ten times as quick
+        order = np.argsort(places, kind="stable")  # of small numbers: ten times as quick
         (sorted_rows,) = rows.take(pa.array(order)).combine_chunks().to_batches()
-        ends = np.searchsorted(places[order], np.arange(len(self.slices)), "right").tolist()
         at, row_bytes = 0, rows.nbytes / max(1, rows.num_rows)
-        for part, upto in zip(self.slices, ends, strict=True):
-            if upto > at:
-                part.batches.append(sorted_rows.slice(at, upto - at))
-                part.rows += upto - at
-                part.size_bytes += int((upto - at) * row_bytes)
-            at = upto
+        for part, count in zip(self.slices, counts, strict=True):
+            if count:
+                part.batches.append(sorted_rows.slice(at, count))
+                part.rows += count
+                part.size_bytes += int(count * row_bytes)
+            at += count
 
     def _write(self) -> None:
         """What is in memory goes to disk."""
@@ -128,6 +148,7 @@ class Spool:
                         for batch in part.batches:
                             file.write(batch.serialize())
                     part.batches, part.is_on_disk = [], True
+            self._cut_bytes = 0
         except OSError as error:
             raise SiteError(
                 f"{self._folder} cannot be written ({error.strerror}); nothing of the statement is written",

@@ -151,7 +151,7 @@ class ClientPrepared(Message, frozen=True):
 class ClientRows(Message, frozen=True):
     """Rows of a statement that loads (option `load`): an Arrow batch, the first with the schema of all.
 
-    Numbers begin with 0, without gaps. The last says so, and may have no rows.
+    Numbers begin with 0, without gaps. The last says so, and may have no rows. Who sends them may give any buffer.
     """
 
     request: int

@@ -15,7 +15,7 @@ import xxhash
 
 from skerry.model.errors import Overloaded, PeerError
 from skerry.model.results import Page
-from skerry.wire.client_messages import ClientPage
+from skerry.wire.client_messages import ClientPage, ClientRows
 from skerry.wire.kinds import KIND_OF, KINDS
 from skerry.wire.messages import Batch, Message
 
@@ -109,7 +109,19 @@ def encode_message(message: Message) -> list[Buffer]:
     """A message without number (all but the control messages, which need `encode_numbered`)."""
     if isinstance(message, ClientPage) and message.page is not None and message.error is None:
         return encode_frame(KIND_OF[ClientPage], *_page_parts(message.request, message.page))
+    if isinstance(message, ClientRows) and message.rows:
+        return encode_frame(KIND_OF[ClientRows], *_rows_parts(message))
     return encode_frame(KIND_OF[type(message)], _encoder.encode(message))
+
+
+def _rows_parts(message: ClientRows) -> Iterator[Buffer]:
+    """What msgspec would write, but the rows stay where they are: they are all but some bytes of it."""
+    head = _encoder.encode(msgspec.structs.replace(message, rows=b""))
+    assert head[-3:-1] == b"\xc4\x00"  # no bytes, then whether these are the last
+    yield head[:-3]
+    yield _HEAD32.pack(0xC6, size_of((message.rows,)))
+    yield message.rows
+    yield head[-1:]
 
 
 def _page_parts(request: int, page: Page) -> Iterator[Buffer]:

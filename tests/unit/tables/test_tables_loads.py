@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -16,12 +17,13 @@ from skerry.member.bulk import chunks_of
 from skerry.model.commits import Aborted, Change, Committed, Policy, Prepared, Staged, Write
 from skerry.model.errors import KeyExists, PeerError, UserError
 from skerry.model.sharded import BucketMap, Definition, OwnColumn
+from skerry.tables import spool as spools
 from skerry.tables.bucket import buckets_of
 from skerry.tables.checks import encode_patch
 from skerry.tables.columns import CHANGE, arrow_schema, change_schema
 from skerry.tables.computed import Wanted
 from skerry.tables.flush import Group
-from skerry.tables.laying import Layout, lay_out, units_of
+from skerry.tables.laying import Layout, alike, lay_out, units_of
 from skerry.tables.layouts import is_fit
 from skerry.tables.loading import check_types, stored_columns
 from skerry.tables.lookup import FileKeys, FoundRow, ask
@@ -176,6 +178,38 @@ def test_a_query_that_read_before_hears_of_later_writes(member: Member) -> None:
         lay_out(spool, layout, msgspec.structs.replace(staged, is_ordered=False))
 
 
+def test_a_spool_gives_back_what_it_took_from_memory_and_from_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each slice in the order in which its rows came, whatever was on disk when the last of them did."""
+    monkeypatch.setattr(spools, "STAGED_CUT_BYTES", 1)
+    rows = [batch_of(TABLE, [{"k": number + at, "v": str(at)} for number in range(50)]) for at in range(0, 200, 50)]
+    with in_memory() as folder:
+        room = [1, 1, 1 << 30, 1 << 30]
+        spool = Spool(TABLE, f"{folder}/aside", ((0, TABLE.buckets),), lambda: room[0])
+        for batch in rows:
+            spool.add(batch)
+            room.pop(0) if len(room) > 1 else None
+        spool.end()
+        assert any(part.is_on_disk and part.batches for part in spool.slices)
+        for part in spool.slices:
+            keys = [key for batch in spool.read(part) for key in batch.column("k").to_pylist()]
+            assert keys == sorted(keys)
+            assert len(keys) == part.rows
+            buckets = buckets_of([pa.array(keys, pa.int64())], TABLE.buckets)
+            assert all(part.first <= bucket < part.upto for bucket in buckets.tolist())
+        assert sum(part.rows for part in spool.slices) == spool.rows == 200
+        spool.remove()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 300, 20_000])
+def test_hashes_that_are_alike_are_found(count: int) -> None:
+    random = np.random.default_rng(count)
+    hashes = random.integers(0, 1 << 63, count, dtype=np.uint64) * np.uint64(2)
+    for twice in (0, 1, 7):
+        hashes[random.integers(0, max(1, count), twice if count else 0)] = hashes[:1]
+        counts = dict(zip(*(each.tolist() for each in np.unique(hashes, return_counts=True)), strict=True))
+        assert alike(hashes).tolist() == [at for at, each in enumerate(hashes.tolist()) if counts[each] > 1]
+
+
 def test_units_cover_their_group_and_end_where_slices_do() -> None:
     slices = [Slice(at, at + 10) for at in range(0, 100, 10)]
     group = Group(5, 95, ())
@@ -191,18 +225,22 @@ def test_rows_go_to_the_member_of_their_bucket() -> None:
     table = a_table()
     rows = batch_of(table, [{"k": number, "v": "x" * 2000} for number in range(3000)])
     halves = BucketMap(1, 1, ((0, table.buckets // 2, "oslo"), (table.buckets // 2, table.buckets, "bergen")))
-    chunks = list(chunks_of(Definition(table, halves), rows))
-    assert len(chunks) > 4
+    chunks = list(chunks_of(Definition(table, halves), rows, "oslo"))
+    assert [chunk.member for chunk in chunks].count("oslo") == 1  # as they are, in one piece
+    assert len(chunks) > 3
     came: dict[str, list[int]] = {"oslo": [], "bergen": []}
     for chunk in chunks:
-        came[chunk.member] += decode_batch(chunk.rows, arrow_schema(table), 1 << 22).column("k").to_pylist()
+        batch = chunk.rows
+        if isinstance(batch, bytes):
+            batch = decode_batch(batch, arrow_schema(table), 1 << 22)
+        came[chunk.member] += batch.column("k").to_pylist()
     for member, keys in came.items():
         buckets = buckets_of([pa.array(keys, pa.int64())], table.buckets)
         assert set((buckets < table.buckets // 2).tolist()) == {member == "oslo"}
         assert keys == sorted(keys)
     assert sorted(came["oslo"] + came["bergen"]) == list(range(3000))
     spool = Spool(table, "nowhere", ((0, table.buckets // 2),))
-    spool.add(rows)
+    spool.add(rows.slice(0, 100))
     with pytest.raises(PeerError, match="a bucket that is not here"):
         spool.end()
 
