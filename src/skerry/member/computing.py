@@ -223,6 +223,19 @@ class Computing:
                     await turn.enter_async_context(lock)  # owner: the query's deadline
                     writing.has_turn = True
 
+    def computing(
+        self,
+        table: OwnTable,
+        planner: Planner,
+        message: Callable[[], PlanChange],
+        cursor: ClientCursor,
+        gather: Gather,
+    ) -> Writing:
+        """For a transaction, which holds what is to be written until it ends."""
+        writing = Writing(table, self._own, self._workers, self._bulks, planner, message, cursor, gather)
+        writing.is_held = True
+        return writing
+
     async def rows(
         self,
         statement: RunStatement,
@@ -297,7 +310,8 @@ class Writing:
         self._has_lost_engine = False
         self.wanted: Wanted | None = None
         self._pause_s = CHANGE_PAUSE_S
-        self._warnings: tuple[str, ...] = ()
+        self.warnings: tuple[str, ...] = ()
+        self.is_held = False  # in memory, by a transaction
         self.has_turn = False
         self.analysis: Analysis | None = None
 
@@ -338,7 +352,7 @@ class Writing:
     async def _planned(self) -> Planned:
         made = await planned_change(self._planner, msgspec.structs.replace(self._message(), casts=self._casts))
         assert made.wanted is not None
-        self.wanted, self._warnings = made.wanted, made.planned.warnings
+        self.wanted, self.warnings = made.wanted, made.planned.warnings
         read = made.planned.plan.schema_info
         written = (f"{member}.{self.table.name}" for member in self.table.members)
         self._cursor.tables = tuple(sorted({*read, *written}))
@@ -352,7 +366,9 @@ class Writing:
     async def _overflow(self) -> Sink | None:
         """Rows that are inserted may be more than one message holds."""
         assert self.wanted is not None
-        return self.begin(self._message().statement) if self.wanted.kind == "insert" else None
+        if self.is_held or self.wanted.kind != "insert":
+            return None
+        return self.begin(self._message().statement)
 
     def begin(self, statement: RunStatement) -> Sink:
         """Where rows go that are too many to be held here; those of an earlier attempt are dropped."""
@@ -383,7 +399,8 @@ class Writing:
             routed_rows, self._definition(), self.wanted, gathered.rows, rights.user, rights.roles
         )
         size_bytes = await self._workers.run(size_of, routed)
-        if is_too_much(0, size_bytes, self._planner.limits) and self.wanted.kind == "insert":
+        is_staged = self.wanted.kind == "insert" and not self.is_held
+        if is_too_much(0, size_bytes, self._planner.limits) and is_staged:
             sink = self.begin(statement)
             for batch in gathered.rows.to_batches(STAGED_CHUNK_ROWS):
                 await sink.add(batch.columns)
@@ -401,7 +418,7 @@ class Writing:
             txn = TransactionId(self._message().statement.query, self._commits)
             outcome = await self._own.submit(txn, self._first_start, routed.parts, read_ts)
             if outcome.state is State.COMMITTED:
-                return CountAnswer(outcome.rows // routed.copies, self._warnings, commit_ts=outcome.commit_ts)
+                return CountAnswer(outcome.rows // routed.copies, self.warnings, commit_ts=outcome.commit_ts)
             error = error_of(outcome.failure) if outcome.failure is not None else None
             if error is not None and outcome.state is State.UNKNOWN:
                 raise unsure(txn.query, error)
@@ -415,7 +432,7 @@ class Writing:
             # Rows that another has written, or is about to, have to be read again. To wait for room changes nothing.
             if error is not None and read_ts and not isinstance(error, Overloaded | TimedOut):
                 return None
-        return CountAnswer(0, self._warnings)
+        return CountAnswer(0, self.warnings)
 
     async def _again(self, error: StaleSchema | EngineEnded, statement: RunStatement) -> None:
         """Raises the error if another try is none too many. An engine that ends twice may end because of this."""
@@ -444,7 +461,7 @@ def check_size(rows: int, size_bytes: int, limits: Limits) -> None:
     if is_too_much(rows, size_bytes, limits):
         raise UserError(
             f"the statement changes more than {COMPUTED_ROWS} rows, or {_bytes_max(limits)} bytes with all copies, as "
-            "only an INSERT may; nothing was written",
+            "only an INSERT outside a transaction may; nothing was written",
             suggestion="change them in several statements, by ranges of the key",
         )
 

@@ -249,5 +249,6 @@ _FIRST = frozenset({"INSERT", "UPDATE", "DELETE", "BEGIN", "COMMIT", "ROLLBACK"}
 _EXPLAINED = frozenset({"INSERT", "UPDATE", "DELETE"})
 _FIRST_TWO = frozenset(
     {("CREATE", "TABLE"), ("DROP", "TABLE"), ("ALTER", "TABLE"), ("TRUNCATE", "TABLE"), ("FLUSH", "TABLE")}
+    | {("START", "TRANSACTION")}
 )
 _FIRST_THREE = frozenset({("SHOW", "CREATE", "TABLE"), ("SHOW", "TABLE", "STATUS")})
