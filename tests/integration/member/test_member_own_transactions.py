@@ -199,6 +199,11 @@ def test_how_a_transaction_ends_and_what_is_no_part_of_it(
         monkeypatch.setattr("skerry.member.transactions.TRANSACTIONS_BYTES", 100)
         assert "as much as they may" in refused(cursor, "INSERT INTO ends VALUES (2, 2)")
         monkeypatch.undo()
+        monkeypatch.setattr("skerry.member.computing.COMPUTED_ROWS", 3)
+        assert "only an INSERT outside a transaction may" in refused(
+            cursor, "INSERT INTO ends SELECT id, 1 FROM oslo.few"
+        )
+        monkeypatch.undo()
         # Shown, and ended by whoever may: from then on all is refused until ROLLBACK is said.
         (shown,) = [each for each in other.queries() if each.state.startswith("in transaction")]
         assert (shown.state, shown.query.local) == ("in transaction (1 row changed)", connection.transaction)
