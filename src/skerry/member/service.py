@@ -300,6 +300,8 @@ class Service:
         may_end = self._access.rights_of(caller).may_end_queries
         if found is None or not (may_end or self._is_own(caller, found.user)):
             return False
+        if found.commit is not None:
+            raise UserError(f"transaction {query} is being committed: its COMMIT tells what came of it")
         self._audit.stopped(caller, query)
         self._transactions.roll_back(found, f"cancelled by {caller.shown}")
         return True

@@ -23,6 +23,7 @@ from skerry.model.limits import (
     COMPUTED_ROWS,
     TRANSACTION_COUNTS,
     TRANSACTIONS_BYTES,
+    TRANSACTIONS_DOUBTED,
     TRANSACTIONS_ENDED,
     Limits,
 )
@@ -77,6 +78,7 @@ class Transactions:
         self._open: dict[str, Open] = {}
         self._ended: OrderedDict[str, tuple[str, str]] = OrderedDict()  # whose it was, and why it ended
         self._commits: OrderedDict[QueryId, tuple[str, CountAnswer]] = OrderedDict()
+        self._doubted: OrderedDict[QueryId, Open] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -127,17 +129,30 @@ class Transactions:
         for each in self._open.values():
             if each.commit is not None and each.commit[0] == statement.query and each.user == statement.user:
                 return each
+        if (doubted := self._doubted.get(statement.query)) is not None and doubted.user == statement.user:
+            return doubted
         user, answer = self._commits.get(statement.query, ("", None))
         return answer if user == statement.user else None
 
+    def doubt(self, ended: Open) -> None:
+        """What came of its COMMIT is not known: said again, that commits the same rows, if it has not done so."""
+        assert ended.commit is not None
+        query, ended.commit = ended.commit[0], None
+        self.end(ended, "what came of its COMMIT is not known")
+        self._doubted[query] = ended
+        if len(self._doubted) > TRANSACTIONS_DOUBTED:
+            self._doubted.popitem(last=False)
+
     def end(self, ended: Open, why: str, answer: CountAnswer | None = None) -> None:
         """What it held is forgotten. `answer`: to its COMMIT."""
+        if ended.commit is not None:
+            self._doubted.pop(ended.commit[0], None)
+            if answer is not None:
+                self._commits[ended.commit[0]] = ended.user, answer
+                if len(self._commits) > TRANSACTIONS_ENDED:
+                    self._commits.popitem(last=False)
         if self._open.pop(ended.query.local, None) is None:
             return
-        if answer is not None and ended.commit is not None:
-            self._commits[ended.commit[0]] = ended.user, answer
-            if len(self._commits) > TRANSACTIONS_ENDED:
-                self._commits.popitem(last=False)
         ended.over = RolledBack(f"transaction {ended.query} is over: {why}", suggestion="begin it again")
         self._ended[ended.query.local] = ended.user, why
         while len(self._ended) > TRANSACTIONS_ENDED:

@@ -118,7 +118,8 @@ class Within:
             begun = begun or self._transactions.of(statement)
             if begun.commit is None:
                 async with begun.turn:  # writes that are under way belong to it; owner: the query's deadline
-                    begun.check()
+                    if again is None:
+                        begun.check()
                     if begun.commit is None:
                         cursor.is_handed_over = True
                         begun.commit = query, asyncio.get_running_loop().create_future()
@@ -144,7 +145,10 @@ class Within:
             self._transactions.end(begun, "COMMIT", done)
             answer.set_result(done)
         except SkerryError as error:
-            self._transactions.end(begun, error.message)
+            if isinstance(error, OutcomeUnknown):
+                self._transactions.doubt(begun)
+            else:
+                self._transactions.end(begun, error.message)
             error.transaction = OVER
             answer.set_exception(error)
         except Exception as error:

@@ -257,10 +257,11 @@ CHANGES_KEPT = 500
 CHANGE_KEPT_CHARS = 4000
 CHANGE_ROWS_AT_ONCE = 16
 # Transactions of several statements: what all that are open at one member hold; statements of each whose counts are
-# known, for who says one again; those that ended, whose end is told
+# known, for who says one again; those that ended, whose end is told, and those whose COMMIT nobody knows the end of
 TRANSACTIONS_BYTES = 128 * MIB
 TRANSACTION_COUNTS = 100
 TRANSACTIONS_ENDED = 1000
+TRANSACTIONS_DOUBTED = 16
 TIMESTAMP_MAX = (1 << 63) - (1 << 53)  # SQLite's numbers have 63 bits; clocks run on from what they were told
 # Of commits' shell: between looks at what is late; a record that nobody waits for may wait so long for others
 COMMIT_TICK_S = 0.1

@@ -149,10 +149,6 @@ class Transaction:
                 made[member] = Part(writes, (), versions, user, roles)
         return made
 
-    @property
-    def tables(self) -> frozenset[int]:
-        return frozenset(table for held in self._held.values() for table, _ in held)
-
 
 def _after(write: Write, held: Held | None, met: FoundAt, table: OwnTable) -> Held | None:
     """The key as the transaction sees it after the write; None if that does nothing. KeyExists if it must not be."""

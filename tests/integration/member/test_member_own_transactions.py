@@ -19,8 +19,10 @@ import skerry.aio
 from chaos.histories import Append, Outcome, Read, Transaction, Transfer, check_bank, check_lists
 from skerry.client.dbapi import Connection, Cursor
 from skerry.config import load
-from skerry.model.errors import RolledBack
+from skerry.model.commits import TransactionId
+from skerry.model.errors import RolledBack, SiteError, unsure
 from skerry.model.ids import QueryId
+from skerry.model.progress import is_live
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
 from tests.integration.client.proxy import Proxy
@@ -208,6 +210,7 @@ def test_how_a_transaction_ends_and_what_is_no_part_of_it(
         (shown,) = [each for each in other.queries() if each.state.startswith("in transaction")]
         assert (shown.state, shown.query.local) == ("in transaction (1 row changed)", connection.transaction)
         assert other.status(shown.query).state == shown.state
+        assert is_live(shown.state)
         other.cancel(shown.query)
         for sql in ("SELECT 1 FROM ends", "INSERT INTO ends VALUES (2, 2)"):
             assert "it was rolled back: cancelled by" in refused(cursor, sql)
@@ -233,7 +236,20 @@ def test_how_a_transaction_ends_and_what_is_no_part_of_it(
         assert rows(look, "SELECT * FROM ends") == []
 
 
-def test_a_commit_is_told_again_and_a_restart_ends_what_is_open(cluster: LocalCluster) -> None:
+def lost(submit: Callable[..., Any], *, is_done: bool) -> Callable[..., Any]:
+    """Its answer is."""
+
+    async def submitted(txn: TransactionId, *args: Any) -> Any:
+        if is_done:
+            await submit(txn, *args)
+        raise unsure(txn.query, SiteError("nobody has answered"))
+
+    return submitted
+
+
+def test_a_commit_is_told_again_and_a_restart_ends_what_is_open(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with cluster.connect("oslo") as other:
         look = other.cursor()
         look.execute("CREATE TABLE again (id INT) PRIMARY KEY (id) DISTRIBUTED BY (id)")
@@ -254,6 +270,23 @@ def test_a_commit_is_told_again_and_a_restart_ends_what_is_open(cluster: LocalCl
                     connection.last_commit = 0
                     again.execute("COMMIT", query_id=query)
                     assert connection.last_commit == told[name][1]
+                other.last_commit = connection.last_commit
+        # Nobody knows what came of it: said again by its id it is told, or carried out now.
+        for name, is_done in (("kiosk", True), ("kiosk", False), ("bergen", False)):
+            own = cluster.members[name].own_tables
+            with cluster.connect(name) as connection, monkeypatch.context() as patch:
+                connection.last_commit = other.last_commit
+                cursor = connection.cursor()
+                cursor.execute("BEGIN")
+                cursor.execute("INSERT INTO again VALUES (7), (8) ON CONFLICT DO REPLACE")
+                patch.setattr(own, "submit", lost(own.submit, is_done=is_done))
+                with pytest.raises(skerry.OutcomeUnknown):
+                    cursor.execute("COMMIT")
+                assert not connection.transaction
+                patch.undo()
+                connection.cursor().execute("COMMIT", query_id=cursor.query_id)
+                assert connection.last_commit > other.last_commit
+                assert connection.cursor().execute("DELETE FROM again WHERE id IN (7, 8)").rowcount == 2
                 other.last_commit = connection.last_commit
         connection = cluster.connect("bergen")
         cursor = connection.cursor()
