@@ -223,7 +223,8 @@ class Client:
         constants = (self._insert, self._insert, self._insert_many, self._insert, self._flush)
         if not self._members.has_engines:
             return constants
-        return (*constants, self._append, self._append, self._transfer, self._transfer, self._look, self._look)
+        computed = (self._append, self._append, self._transfer, self._transfer, self._transact, self._transact)
+        return (*constants, *computed, self._look, self._look)
 
     # --- statements --------------------------------------------------------------------------------
     def _keys(self, most: int = 4) -> list[str]:
@@ -262,6 +263,54 @@ class Client:
         if (ended := self._write(partial(_execute, sql=sql), 2)) is not None:
             name = f"{self.name}.{self._number}"
             self._history.transfers.append(Transfer(name, source, target, amount, ended[0]))
+
+    def _transact(self) -> None:
+        """Lists and accounts are read, then some are written, in several statements of one transaction."""
+        name = self._random.choice(SITES)
+        connection = self._connection(name)
+        if connection is None:
+            return
+        (one, other), (source, target) = self._random.sample(KEYS, 2), self._random.sample(ACCOUNTS, 2)
+        element, amount, began = f"{self.name}.{self._number}", self._random.randint(1, 9), time.monotonic()
+        cursor = connection.cursor()
+        try:
+            cursor.execute("BEGIN")
+            read = f"SELECT k, v FROM lists WHERE k IN ('{one}', '{other}')"
+            cursor.execute(f"{read} UNION ALL SELECT id, CAST(v AS STRING) FROM bank")
+            found: dict[str, str] = dict(cursor.fetchall())
+            cursor.execute("UPDATE lists SET v = ? WHERE k = ?", (f"{found[one]}{element} ", one))
+            for account, change in ((source, -amount), (target, amount)):
+                cursor.execute("UPDATE bank SET v = ? WHERE id = ?", (int(found[account]) + change, account))
+        except skerry.Error as error:
+            self._refused(error)
+            try:
+                connection.reset()
+            except skerry.Error:
+                connection.close()
+                self._connections.pop(name, None)
+            return
+        outcome = self._committed(name, cursor)
+        steps = (Read(one, tuple(found[one].split())), Read(other, tuple(found[other].split())), Append(one, element))
+        self._history.lists.append(Transaction(element, self.name, steps, outcome, began, time.monotonic()))
+        self._history.transfers.append(Transfer(element, source, target, amount, outcome))
+        self._history.balances.append({account: int(found[account]) for account in ACCOUNTS})
+
+    def _committed(self, name: str, cursor: Cursor) -> Outcome:
+        try:
+            cursor.execute("COMMIT")
+            outcome = Outcome.DONE
+        except skerry.OutcomeUnknown:
+            outcome = self._told(name, cursor.query_id, partial(_execute, sql="COMMIT"), 0)
+        except skerry.Error as error:
+            self._refused(error)
+            outcome = Outcome.REFUSED
+        self._history.counts[outcome] += 1
+        return outcome
+
+    def _refused(self, error: skerry.Error) -> None:
+        if isinstance(error, skerry.IntegrityError | skerry.ProgrammingError | skerry.InternalError):
+            self._history.wrong.append(f"{self.name}.{self._number}: {error}")
+        time.sleep(0.01)
 
     def _flush(self) -> None:
         if self._random.random() < 0.3:
@@ -324,9 +373,7 @@ class Client:
             outcome = self._told(name, cursor.query_id, run, rows)
         except skerry.Error as error:
             outcome = Outcome.REFUSED
-            if isinstance(error, skerry.IntegrityError | skerry.ProgrammingError | skerry.InternalError):
-                self._history.wrong.append(f"{self.name}.{self._number}: {error}")
-            time.sleep(0.01)
+            self._refused(error)
         else:
             outcome = self._counted(cursor, rows)
         finally:

@@ -18,6 +18,7 @@ import yaml
 
 import skerry
 from metamorphic.tables import quoted
+from skerry.client.dbapi import Connection
 from skerry.config import load
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
@@ -104,6 +105,9 @@ class Story:
         self.values = [f"v{number}" for number in range(len(self.value_types))]
         self.types = [*self.key_types, *self.value_types]
         self.rows: dict[Key, Row] = {}
+        self.transaction: tuple[str, Connection] | None = None
+        self.seen = 0  # the last commit: connections are at any member
+        self.before: dict[Key, Row] = {}  # what others see while a transaction is open
 
     # --- the world ---------------------------------------------------------------------------------
     def run(self, statements: int = STATEMENTS) -> None:
@@ -118,7 +122,11 @@ class Story:
         )
         for _ in range(statements):
             rare = self.random.random()
-            if rare < 0.02:
+            if self.transaction is None and self.random.random() < 0.15:
+                self._begin()
+            elif self.transaction is not None and self.random.random() < 0.2:
+                self._end()
+            if rare < 0.02 and self.transaction is None:
                 self._restart()
             elif rare < 0.03:
                 self._change(f"TRUNCATE TABLE {self.name}", [], len(self.rows))
@@ -127,16 +135,46 @@ class Story:
                 self.random.choice(work)()
             if self.random.random() < 0.3:
                 self._look()
+        self._end()
         self._look()
         self._say(f"DROP TABLE {self.name}")
 
     def _say(self, sql: str, values: Any = None, many: list[list[Any]] | None = None) -> int:
-        at = self.random.choice((*DATA, LITE))
-        self.said.append(f"{at}: {sql} {many if many is not None else values or ''}")
-        self.statements += 1
-        with self.cluster.connect(at) as connection, connection.cursor() as cursor:
+        with self._connection(is_alone=sql.startswith("FLUSH")) as (at, connection), connection.cursor() as cursor:
+            self.said.append(f"{at}: {sql} {many if many is not None else values or ''}")
+            self.statements += 1
             cursor.executemany(sql, many) if many is not None else cursor.execute(sql, values)
             return cursor.rowcount
+
+    @contextmanager
+    def _connection(self, *, is_alone: bool) -> Iterator[tuple[str, Connection]]:
+        """That of the open transaction, unless it is for others."""
+        if self.transaction is not None and not is_alone:
+            yield self.transaction
+            return
+        at = self.random.choice((*DATA, LITE))
+        with self.cluster.connect(at) as connection:
+            connection.last_commit = self.seen
+            try:
+                yield at, connection
+            finally:
+                self.seen = max(self.seen, connection.last_commit)
+
+    def _begin(self) -> None:
+        at = self.random.choice((*DATA, LITE))
+        self.transaction, self.before = (at, self.cluster.connect(at)), dict(self.rows)
+        self.transaction[1].last_commit = self.seen
+        self._say("BEGIN")
+
+    def _end(self) -> None:
+        if self.transaction is None:
+            return
+        is_commit = self.random.random() < 0.6
+        self._say("COMMIT" if is_commit else "ROLLBACK")
+        connection, self.transaction = self.transaction[1], None
+        self.seen = max(self.seen, connection.last_commit)
+        connection.close()
+        self.rows = self.rows if is_commit else self.before
 
     def _change(self, sql: str, values: list[Any], count: int | None, many: list[list[Any]] | None = None) -> None:
         """`count` None: an IntegrityError is due."""
@@ -147,9 +185,18 @@ class Story:
         assert found == count, f"{found} rows counted, not {count}\n{self}"
 
     def _look(self) -> None:
-        at = self.random.choice((*DATA, LITE))
+        """What is there; while a transaction is open it sees its own rows, and others see those before it."""
+        if self.transaction is not None and self.random.random() < 0.3:
+            mine, self.rows = self.rows, self.before
+            try:
+                self._look_at(is_alone=True)
+            finally:
+                self.rows = mine
+        self._look_at(is_alone=False)
+
+    def _look_at(self, *, is_alone: bool) -> None:
         self.looks += 1
-        with self.cluster.connect(at) as connection, connection.cursor() as cursor:
+        with self._connection(is_alone=is_alone) as (at, connection), connection.cursor() as cursor:
             found = cursor.execute(f"SELECT * FROM {self.name}").fetchall()
             wanted = sorted(shown(row, len(self.keys)) for row in self.rows.values())
             rows = sorted(shown(row, len(self.keys)) for row in found)

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sim.tables.site import Place, RowsRead, file_of, rows_in
-from skerry.model.commits import Part, Policy, Staged, TransactionId, Versions, Write
+from skerry.model.commits import FoundAt, Part, Policy, Staged, TransactionId, Versions, Write
 from skerry.model.errors import SiteError
 from skerry.model.ids import QueryId
+from skerry.model.sharded import OwnTable
 from skerry.tables.instructions import Tell
 from skerry.tables.transaction import Transaction
+from skerry.tables.writes import decode_body
 from skerry.wire.commit_messages import Outcome, State
 
 if TYPE_CHECKING:
@@ -59,8 +61,42 @@ class Pause(msgspec.Struct, frozen=True):
 Wish = Rows | Commit | Inquire | Pause
 Waiting = Generator[Wish, object, None]
 Snapshot = dict[Place, bytes | None]
-# Reads a snapshot, adds to a transaction; None if it has nothing to write.
-Statement = Callable[[Snapshot, Transaction], None]
+
+
+class Gathered:
+    """What a client's statements have gathered. One that reads nothing is a statement alone: it is sent as it is."""
+
+    def __init__(self, query: QueryId, read_ts: int, rows: Snapshot, reads: bool) -> None:
+        self.query = query
+        self._rows = rows
+        self._held = Transaction(read_ts, 1000, 1_000_000) if reads else None
+        self._parts: dict[str, Part] = {}
+
+    def add(self, member: str, part: Part) -> None:
+        if self._held is not None:
+            found = tuple(FoundAt(self._rows.get((write.table, write.key)) is not None) for write in part.writes)
+            self._held.apply({member: part}, {member: found}, _TABLE, 1_000_000)
+            return
+        before = self._parts.get(member, Part())
+        self._parts[member] = Part(
+            before.writes + part.writes,
+            before.staged + part.staged,
+            tuple(dict.fromkeys(before.versions + part.versions)),
+        )
+
+    def row(self, member: str, place: Place) -> bytes | None:
+        """As its queries see it: its own writes are laid over the snapshot."""
+        told = self._held.changes(lambda table: table == place[0]) if self._held is not None else {}
+        own = {key: row for changed in told.get(member, ()) for key, row in decode_body(changed.body)[1]}
+        return own[place[1]] if place[1] in own else self._rows.get(place)
+
+    def parts(self) -> dict[str, Part]:
+        return self._parts if self._held is None else self._held.parts("", ())
+
+
+_TABLE = OwnTable(1, "any", 1, (), (), (), ())
+# Reads a snapshot, adds to what is gathered.
+Statement = Callable[[Snapshot, Gathered], None]
 
 
 class Attempt(msgspec.Struct):
@@ -121,7 +157,7 @@ class Client:
         one, other = random.sample(world.accounts, 2)
         amount = random.randint(1, 5)
 
-        def statement(rows: Snapshot, transaction: Transaction) -> None:
+        def statement(rows: Snapshot, transaction: Gathered) -> None:
             for place, change in ((one, -amount), (other, amount)):
                 balance = int(rows[place] or b"0") + change
                 self._add(transaction, place, str(balance).encode())
@@ -137,10 +173,9 @@ class Client:
         written = places[: random.randint(1, len(places))]
 
         def appending(mark: str) -> Statement:
-            def statement(rows: Snapshot, transaction: Transaction) -> None:
+            def statement(_: Snapshot, transaction: Gathered) -> None:
                 for place in written:
-                    own = transaction.own(world.home(place), place[0]).get(place[1])
-                    before = (own.row if own is not None else rows[place]) or b""
+                    before = transaction.row(world.home(place), place) or b""
                     element = f"{transaction.query.initiator}.{transaction.query.local}{mark} ".encode()
                     self._add(transaction, place, before + element)
 
@@ -156,7 +191,7 @@ class Client:
         policy = random.choice((Policy.FAIL, Policy.NOTHING, Policy.NOTHING, Policy.REPLACE))
         is_delete = random.random() < 0.4
 
-        def statement(_: Snapshot, transaction: Transaction) -> None:
+        def statement(_: Snapshot, transaction: Gathered) -> None:
             for place in places:
                 row = None if is_delete else f"{transaction.query.initiator}.{transaction.query.local}".encode()
                 self._add(transaction, place, row, Policy.REPLACE if is_delete else policy)
@@ -169,7 +204,7 @@ class Client:
         places = random.sample(world.claims, random.randint(1, len(world.claims)))
         policy = random.choice((Policy.FAIL, Policy.REPLACE))
 
-        def statement(_: Snapshot, transaction: Transaction) -> None:
+        def statement(_: Snapshot, transaction: Gathered) -> None:
             row = f"{transaction.query.initiator}.{transaction.query.local}".encode()
             for member in sorted({world.home(place) for place in places}):
                 file = file_of({key: row for table, key in places if world.home((table, key)) == member})
@@ -189,7 +224,7 @@ class Client:
             self._world.looks.append((self.name, self._number, rows))
 
     # --- how -------------------------------------------------------------------------------------
-    def _add(self, transaction: Transaction, place: Place, row: bytes | None, policy: Policy = Policy.REPLACE) -> None:
+    def _add(self, transaction: Gathered, place: Place, row: bytes | None, policy: Policy = Policy.REPLACE) -> None:
         table, key = place
         versions = Versions(table, self._world.planned_version, 1)
         transaction.add(self._world.home(place), Part((Write(table, key, row, policy),), versions=(versions,)))
@@ -246,7 +281,7 @@ class Client:
     def _attempt(
         self, txn: TransactionId, read_ts: int, first_start: int, rows: Snapshot, statements: tuple[Statement, ...]
     ) -> Attempt:
-        transaction = Transaction(txn.query, read_ts, first_start)
+        transaction = Gathered(txn.query, read_ts, rows, bool(rows))
         for statement in statements:
             statement(rows, transaction)
         parts = transaction.parts()

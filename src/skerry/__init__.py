@@ -78,6 +78,7 @@ def connect(
     fault_policy: str | None = None,
     resume_s: float = 0.0,
     retry: str = "never",
+    autocommit: bool = True,
     tls: Mapping[str, str] | None = None,
     user: str | None = None,
     password: str | None = None,
@@ -89,6 +90,7 @@ def connect(
     `fault_policy` ("fail", "wait", "buffer"; None: as the cluster has it) is for sites that lose each other;
     `resume_s` for a lost connection to the member, which is dialled again so long; `retry="reads"` runs a statement
     that only reads at another member if this one dies before the first page.
+    `autocommit=False`: a transaction begins with the first statement, and ends with `commit()` or `rollback()`.
     With TLS: `skerry+tls://host:port?authority=ca.pem`, or `tls={"authority": …}`; `certificate` and `key` too,
     where members ask clients for one.
     `user` and `password`, or `token`, say who asks; so do `skerry://user:password@host` and the variables SKERRY_USER,
@@ -103,6 +105,7 @@ def connect(
         fault_policy=fault_policy,
         resume_s=resume_s,
         retry=retry,
+        autocommit=autocommit,
         tls=tls,
         user=user,
         password=password,

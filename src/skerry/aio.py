@@ -160,11 +160,19 @@ class Connection:
     async def prepare(self, sql: str) -> PreparedStatement:
         return PreparedStatement(await self._threads.run(lambda: self.sync.prepare(sql)), self)
 
+    @property
+    def autocommit(self) -> bool:
+        return self.sync.autocommit
+
+    @autocommit.setter
+    def autocommit(self, autocommit: bool) -> None:
+        self.sync.autocommit = autocommit
+
     async def commit(self) -> None:
-        self.sync.commit()
+        await self._threads.run(self.sync.commit)
 
     async def rollback(self) -> None:
-        self.sync.rollback()
+        await self._threads.run(self.sync.rollback)
 
     async def members(self) -> tuple[MemberState, ...]:
         return await self._threads.run(self.sync.members)

@@ -2,7 +2,7 @@
 
 Schemas are members: `Table("orders", …)` is the table with all its parts, `schema="oslo"` the part at one member;
 `schema="default"` is all parts again.
-Each statement commits by itself, so commit and rollback do nothing.
+Each statement commits by itself, so commit and rollback do nothing; `isolation_level="SNAPSHOT"` gives transactions.
 """
 
 from __future__ import annotations
@@ -215,12 +215,16 @@ class SkerryDialect(DefaultDialect):
     def engine_created(cls, engine: Engine) -> None:
         event.listen(engine.pool, "checkin", _reset)
 
-    # --- transactions, of which there are none -----------------------------------------------------
+    # --- transactions, which there are with isolation_level="SNAPSHOT" -----------------------------
+    def do_begin(self, dbapi_connection: Any) -> None:
+        """Its first statement begins it."""
+
     def do_rollback(self, dbapi_connection: Any) -> None:
-        pass
+        if not dbapi_connection.autocommit or dbapi_connection.transaction:
+            dbapi_connection.rollback()
 
     def do_commit(self, dbapi_connection: Any) -> None:
-        pass
+        dbapi_connection.commit()
 
     def do_ping(self, dbapi_connection: Any) -> bool:
         dbapi_connection.members()
@@ -230,13 +234,18 @@ class SkerryDialect(DefaultDialect):
         return connection is not None and not connection.usable
 
     def get_isolation_level_values(self, dbapi_conn: Any) -> list[Any]:
-        return ["AUTOCOMMIT"]
+        return ["AUTOCOMMIT", "SNAPSHOT"]
 
     def get_isolation_level(self, dbapi_connection: DBAPIConnection) -> Any:
+        connection: Any = dbapi_connection
+        return "AUTOCOMMIT" if connection.autocommit else "SNAPSHOT"
+
+    def get_default_isolation_level(self, dbapi_conn: Any) -> Any:
         return "AUTOCOMMIT"
 
     def set_isolation_level(self, dbapi_connection: DBAPIConnection, level: Any) -> None:
-        pass
+        connection: Any = dbapi_connection
+        connection.autocommit = level == "AUTOCOMMIT"
 
     # --- reflection --------------------------------------------------------------------------------
     def _get_server_version_info(self, connection: Connection) -> None:

@@ -61,6 +61,8 @@ class Runner:
             if before is not None:
                 self._connection.schema_name = before.schema_name  # that of the last USE
                 self._connection.variables = before.variables
+                # What follows is not to commit by itself: it is refused until ROLLBACK is said.
+                self._connection.transaction = before.transaction
             return self._connection
         return before
 

@@ -44,7 +44,7 @@ def split(text: str) -> tuple[list[str], str]:
     return statements, text[begin:].strip() if has_sql else ""
 
 
-_DEFINING = ("CREATE", "DROP", "ALTER", "FLUSH", "DECLARE", "SET", "USE")
+_DEFINING = ("CREATE", "DROP", "ALTER", "FLUSH", "DECLARE", "SET", "USE", "BEGIN", "START", "COMMIT", "ROLLBACK")
 
 
 def done_text(statement: str) -> str:

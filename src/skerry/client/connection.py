@@ -120,6 +120,7 @@ class MemberLink:
         more: list[list[Value] | dict[str, Value]] | None = None,
         rows: Iterator[Callable[[int], ClientRows]] | None = None,
         seen_ts: int = 0,
+        transaction: str = "",
     ) -> None:
         """Send the query and wait for its first page, count or error. `rows` that it loads follow it."""
         with self._changed:
@@ -135,6 +136,7 @@ class MemberLink:
                 variables=variables,
                 more=more,
                 seen_ts=seen_ts,
+                transaction=transaction,
                 now=clock.now(),
             )
             self._routes.follow(core)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from skerry.client.reads import may_change, only_reads
+from skerry.client.reads import is_commit, may_change, only_reads
 from skerry.model.amounts import counted
 from skerry.model.errors import Cancelled, PeerError, SiteError, SkerryError, UserError, unsure
 from skerry.model.ids import QueryId
@@ -112,6 +112,7 @@ class CursorCore:
         self.used_schema: str | None = None  # by USE
         self.set_variables: dict[str, Variable | None] = {}  # by DECLARE, SET VAR and DROP
         self.commit_ts = 0
+        self.transaction: str | None = None  # one that has begun, "" if the client's is over
         self.rows_received = 0
         self.error: SkerryError | None = None
         self._numbers = numbers
@@ -164,6 +165,7 @@ class CursorCore:
         variables: dict[str, Variable] | None = None,
         more: list[list[Value] | dict[str, Value]] | None = None,
         seen_ts: int = 0,
+        transaction: str = "",
         now: float,
     ) -> ClientExecute:
         """Begin; the answer brings the first page with it."""
@@ -184,6 +186,7 @@ class CursorCore:
             variables or {},
             more or [],
             seen_ts,
+            transaction,
         )
         return self._executed
 
@@ -213,6 +216,8 @@ class CursorCore:
         asked = self._asked.get(answer.request)
         if self.phase not in LIVE or asked is None:
             return []  # late: asked before the last page, the error or the close was known
+        if isinstance(answer, ClientResult):
+            self.transaction = answer.transaction
         if answer.error is not None:
             return self._receive_error(error_of(answer.error), answer.request, asked, now)
         if isinstance(answer, ClientResult):
@@ -273,9 +278,14 @@ class CursorCore:
 
     @property
     def may_change(self) -> bool:
-        """Whether it is an execute without an answer, of a statement that may change rows."""
+        """Whether it is an execute without an answer, of a statement that may change rows.
+
+        One of a transaction changes nothing, but for its COMMIT.
+        """
         executed = self._executed
-        return self.phase is Phase.EXECUTING and executed is not None and may_change(executed.sql)
+        if self.phase is not Phase.EXECUTING or executed is None:
+            return False
+        return is_commit(executed.sql) if executed.transaction else may_change(executed.sql)
 
     def _as_known(self, error: SkerryError) -> SkerryError:
         return unsure(self.query, error) if self.may_change else error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import weakref
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,8 +16,9 @@ from skerry.client.arguments import choice, credentials, seconds, statement_text
 from skerry.client.dbcursor import Cursor
 from skerry.client.edge import edge
 from skerry.client.links import LOCAL_DIGITS, Links, parse_query_id
-from skerry.client.pep249 import InterfaceError, NotSupportedError
+from skerry.client.pep249 import InterfaceError, NotSupportedError, ProgrammingError
 from skerry.client.prepared import PreparedStatement
+from skerry.client.reads import begins_transaction
 from skerry.client.status import QueryStatus
 from skerry.client.url import parse_url, tls_files
 from skerry.model.config import FaultPolicy
@@ -48,6 +50,7 @@ class Settings(msgspec.Struct, frozen=True):
     fault_policy: str | None = None
     resume_s: float = 0.0
     retry: str = "never"
+    autocommit: bool = True
 
 
 @edge
@@ -58,6 +61,7 @@ def connect(
     fault_policy: str | None = None,
     resume_s: float = 0.0,
     retry: str = "never",
+    autocommit: bool = True,
     tls: Mapping[str, str] | None = None,
     user: str | None = None,
     password: str | None = None,
@@ -69,6 +73,8 @@ def connect(
     `fault_policy`: what its queries do when sites lose their connection: "fail", "wait" or "buffer"; None: as the
     cluster is configured. `resume_s`: so long a lost connection is dialled again, and cursors go on where they were.
     `retry="reads"`: a statement that only reads runs again at another member if this one dies before the first page.
+    `autocommit`: each statement commits by itself, unless BEGIN says otherwise. If it is false, a transaction begins
+    with the first statement after `connect`, `commit` or `rollback`.
     `tls`, `user`, `password`, `token` and `insecure` as in `skerry.connect`.
     """
     target = parse_url(text(url, "a URL"))
@@ -81,11 +87,11 @@ def connect(
     resume_s = seconds(resume_s, "resume_s", may_be_0=True)
     retry = choice(retry, "retry", RETRIES)
     links = Links(target, seconds(timeout_s, "timeout_s") or None, resume_s, learns_members=retry == "reads")
-    return Connection(links, Settings(target.schema_name, fault_policy, resume_s, retry))
+    return Connection(links, Settings(target.schema_name, fault_policy, resume_s, retry, bool(autocommit)))
 
 
 class Connection:
-    """Threads may share it; each statement commits by itself."""
+    """Threads may share it, and then its transaction. With `autocommit` each statement commits by itself."""
 
     Warning = pep249.Warning
     Error = pep249.Error
@@ -98,8 +104,6 @@ class Connection:
     ProgrammingError = pep249.ProgrammingError
     NotSupportedError = pep249.NotSupportedError
 
-    autocommit = True
-
     def __init__(self, links: Links, settings: Settings) -> None:
         self._links = links
         # Without waiting: finalizers run in any thread, a link's own among them.
@@ -110,6 +114,11 @@ class Connection:
         # The greatest number of a commit that it was told of: what it reads, through any member, is no older. Hand it
         # to another connection to read there what was written here.
         self.last_commit = 0
+        # The one that is open at the member, "" for none. It stays until COMMIT or ROLLBACK is answered, also if the
+        # member has rolled it back: what follows is not to be taken for statements that commit by themselves.
+        self.transaction = ""
+        self._autocommit = settings.autocommit
+        self._beginning = threading.Lock()
         self.fault_policy = settings.fault_policy
         self.resume_s = settings.resume_s
         self.retry = settings.retry
@@ -136,16 +145,49 @@ class Connection:
         self._check()
         return Cursor(self)
 
+    @property
+    def autocommit(self) -> bool:
+        """Whether each statement commits by itself, unless BEGIN was said."""
+        return self._autocommit
+
+    @autocommit.setter
+    def autocommit(self, autocommit: bool) -> None:
+        if self.transaction and bool(autocommit) != self._autocommit:
+            raise ProgrammingError("a transaction is open: commit() or rollback() it first")
+        self._autocommit = bool(autocommit)
+
     def commit(self) -> None:
-        """Nothing to do: each statement commits by itself."""
+        """All see what the open transaction has written. OperationalError with code 106: nobody will, begin it again.
+
+        Nothing to do where none is open.
+        """
         self._check()
+        self._end("COMMIT")
 
     def rollback(self) -> None:
+        """Nothing of the open transaction is written."""
         self._check()
-        raise NotSupportedError("nothing can be rolled back: each statement commits by itself")
+        if self._autocommit and not self.transaction:
+            raise NotSupportedError("nothing can be rolled back: each statement has committed by itself")
+        self._end("ROLLBACK")
+
+    def _end(self, operation: str) -> None:
+        if self.transaction:
+            with Cursor(self) as cursor:
+                cursor.execute(operation)
+
+    def _begin_for(self, operation: str) -> None:
+        """Without autocommit a transaction begins with its first statement."""
+        if self._autocommit or self.transaction or not begins_transaction(operation):
+            return
+        with self._beginning, Cursor(self) as cursor:
+            if not self.transaction:
+                cursor.execute("BEGIN")
 
     def reset(self) -> None:
-        """For pools: the next user finds the schema that the URL names, and no variables, whatever this one used."""
+        """For pools: the next user finds the schema that the URL names, no variables and no transaction."""
+        if self.transaction:
+            self.rollback()
         self.schema_name = self._schema_at_first
         self.variables = {}
 

@@ -34,14 +34,18 @@ class Owner(Protocol):
     schema_name: str
     variables: dict[str, Variable]
     last_commit: int
+    transaction: str
     fault_policy: str | None
     resume_s: float
     retry: str
 
     @property
     def closed(self) -> bool: ...
+    @property
+    def autocommit(self) -> bool: ...
     def status(self, query_id: QueryId | str) -> QueryStatus: ...
     def _check(self) -> None: ...
+    def _begin_for(self, operation: str) -> None: ...
 
 
 class Cursor:
@@ -169,6 +173,8 @@ class Cursor:
         """
         self._check()
         self._drop_result()
+        if self.connection.transaction or not self.connection.autocommit:
+            raise NotSupportedError("a load commits by itself: it needs autocommit, and no open transaction")
         reader = loading.reader_of(rows)
         sql = loading.insert_of(table, reader.schema, on_conflict)
         link = self._link = self.connection._links.home
@@ -331,6 +337,7 @@ class Cursor:
         values, timeout_s = arguments.values(parameters), seconds(timeout_s, "timeout_s")
         self._link = self.connection._links.home
         operation = statement_text(operation, [values, *more], self._link.limits.frame_bytes_from_client)
+        self.connection._begin_for(operation)
         if again is not None:
             self._execute_again(again, operation, values, timeout_s, expected, options, more)
             return
@@ -344,7 +351,7 @@ class Cursor:
                 is_gone = self._link.error is not None or is_leaving
                 if self.connection.retry != "reads" or not is_gone or self.connection.closed:
                     raise
-                if DETACH in options or not only_reads(operation):
+                if DETACH in options or self.connection.transaction or not only_reads(operation):
                     raise
                 self._link = self.connection._links.move(self._link)
 
@@ -385,19 +392,24 @@ class Cursor:
         if connection.resume_s > 0:
             options = options | {"resume_s": repr(float(connection.resume_s))}
         core = self._core = link.new_cursor(again)
-        link.execute(
-            core,
-            operation,
-            values,
-            size=self._size,
-            timeout_s=timeout_s,
-            schema_name=connection.schema_name,
-            expected=expected,
-            options=options,
-            variables=dict(connection.variables),
-            more=list(more),
-            seen_ts=connection.last_commit,
-        )
+        try:
+            link.execute(
+                core,
+                operation,
+                values,
+                size=self._size,
+                timeout_s=timeout_s,
+                schema_name=connection.schema_name,
+                expected=expected,
+                options=options,
+                variables=dict(connection.variables),
+                more=list(more),
+                seen_ts=connection.last_commit,
+                transaction=connection.transaction,
+            )
+        finally:
+            if core.transaction is not None:  # also with an error: a COMMIT that failed has ended it
+                connection.transaction = core.transaction
         connection.last_commit = max(connection.last_commit, core.commit_ts)
         self._describe(core)
         if core.used_schema is not None:  # only here: a USE that is attached to is another connection's

@@ -6,7 +6,7 @@ Exception
     ├── InterfaceError      the library was used wrongly (a closed cursor, nothing executed)
     └── DatabaseError
         ├── DataError           a value has no Python form
-        ├── OperationalError    SiteError, Overloaded, PeerError, Cancelled, AccessDenied
+        ├── OperationalError    SiteError, Overloaded, PeerError, Cancelled, AccessDenied, RolledBack
         │   └── OutcomeUnknown  OutcomeUnknown: the one error after which something may have been written
         ├── IntegrityError
         ├── InternalError       InternalError
@@ -82,6 +82,7 @@ _CLASSES: tuple[tuple[type[errors.SkerryError], type[Error]], ...] = (
     (errors.Cancelled, OperationalError),
     (errors.AccessDenied, OperationalError),
     (errors.KeyExists, IntegrityError),
+    (errors.RolledBack, OperationalError),
     (errors.UserError, ProgrammingError),
     (errors.OutcomeUnknown, OutcomeUnknown),
     (errors.SiteError, OperationalError),

@@ -9,7 +9,11 @@ from skerry.model.errors import SkerryError
 READS = frozenset(
     {"SELECT", "WITH", "VALUES", "FROM", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "USE", "DECLARE", "SET", "("}
 )
+# What begins and ends a transaction: words that other statements have as names.
+TRANSACTIONS = frozenset({"BEGIN", "START", "COMMIT", "ROLLBACK"})
 CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "DROP", "ALTER", "TRUNCATE", "REPLACE"})
+# What can be part of no transaction, or needs none.
+ALONE = TRANSACTIONS | {"CREATE", "DROP", "ALTER", "FLUSH", "ANALYZE", "SHOW", "DESCRIBE", "DESC", "USE", "EXPLAIN"}
 
 
 def only_reads(sql: str) -> bool:
@@ -19,8 +23,18 @@ def only_reads(sql: str) -> bool:
 
 
 def may_change(sql: str) -> bool:
-    """Whether it has a word of those that change something."""
-    return bool(CHANGES.intersection(_words(sql)))
+    """Whether it has a word of those that change something, or is about a transaction."""
+    words = _words(sql)
+    return bool(CHANGES.intersection(words)) or not TRANSACTIONS.isdisjoint(words[:1])
+
+
+def is_commit(sql: str) -> bool:
+    return _words(sql)[:1] == ["COMMIT"]
+
+
+def begins_transaction(sql: str) -> bool:
+    """Whether a connection without autocommit begins one before it: not for what can be part of none."""
+    return ALONE.isdisjoint(_words(sql)[:1])
 
 
 def _words(sql: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from skerry.member.bulk import Bulks
 from skerry.member.clientoptions import is_again
 from skerry.member.computing import Computing, Gather, PlanChange, Sink, Writing, planned_change
 from skerry.member.defining import Defining
+from skerry.member.finding import Finding
 from skerry.member.history import ClientCursor
 from skerry.member.knownchanges import KnownChanges
 from skerry.member.loads import Load
@@ -27,6 +28,8 @@ from skerry.member.planning import Planned, Planner, SchemaCatalog, given_more, 
 from skerry.member.requests import Answer, CountAnswer, RunStatement
 from skerry.member.resources import Workers
 from skerry.member.statuses import Statuses
+from skerry.member.transactions import Transactions, refuse_within
+from skerry.member.within import Within
 from skerry.model.amounts import counted
 from skerry.model.commits import TransactionId
 from skerry.model.errors import (
@@ -106,7 +109,10 @@ class Changing:
         workers: Workers,
         send: Callable[[str, Message], None],
         rights_of: Callable[[str, tuple[str, ...]], Rights],
+        transactions: Transactions,
+        background: Callable[[Coroutine[Any, Any, None], str], None],
     ) -> None:
+        """`background` runs what no statement waits for."""
         self._member = member
         self._config = config
         self._own = own
@@ -116,6 +122,8 @@ class Changing:
         self.bulks = Bulks(member, send, workers)
         self._computing = Computing(own, workers, self.bulks)
         self._known_changes = KnownChanges()
+        self.finding = Finding(member, own, send)
+        self._within = Within(own, transactions, self.finding, background)
         self.statuses = Statuses(member, own, send, rights_of)
         self._flushing: dict[str, tuple[str, asyncio.Future[Flushed]]] = {}
         self._members = tuple(name for name, each in config.members.items() if each.role is Role.DATA)
@@ -123,6 +131,8 @@ class Changing:
     async def answer(self, work: Work, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """Raises what is wrong with it, or why nothing was written; OutcomeUnknown if something may be."""
         if cursor.load is not None:
+            if statement.transaction:
+                raise refuse_within("a load")
             return await self._load(work, statement, cursor, cursor.load)
         explained = said.explained(statement.sql)
         if explained is not None:
@@ -140,8 +150,14 @@ class Changing:
             return await self._analyze(work, statement, cursor, understood, explained.is_json)
         if statement.expected == "rows" and not isinstance(understood, said.ShowCreateTable | said.ShowTableStatus):
             raise UserError("the statement changes rows and returns none, its client expects rows")
+        if isinstance(understood, said.Begin | said.Commit | said.Rollback):
+            return await self._within.say(understood, statement, cursor)
         if isinstance(understood, Routed | NeedsQuery):
+            if statement.transaction:
+                return await self._change_within(work, statement, cursor, understood)
             return await self._changed(work, statement, cursor, understood)
+        if statement.transaction and not isinstance(understood, said.ShowCreateTable | said.ShowTableStatus):
+            raise refuse_within(" ".join(statement.sql.split()[:2]).upper()[:40])
         cursor.is_handed_over |= isinstance(understood, said.CreateTable | said.DropTable | said.AlterTable)
         match understood:
             case said.CreateTable(table, if_not_exists):
@@ -194,6 +210,8 @@ class Changing:
         """EXPLAIN ANALYZE: it is done, once, and then told what was done."""
         if not isinstance(understood, Routed | NeedsQuery):
             raise SqlError("EXPLAIN ANALYZE takes a query or a write")
+        if statement.transaction:
+            raise refuse_within("EXPLAIN ANALYZE of a write")
         analysis = Analysis(clock.now())
         answer = await self._changed(work, statement, cursor, understood, analysis)
         cursor.told_rows = answer.rows
@@ -404,6 +422,44 @@ class Changing:
             pause_s = min(2 * pause_s, CHANGE_PAUSE_MAX_S)
         return CountAnswer(0)
 
+    async def _change_within(
+        self, work: Work, statement: RunStatement, cursor: ClientCursor, understood: Routed | NeedsQuery
+    ) -> CountAnswer:
+        """A statement of a transaction: what it writes is held here. Planned again if its table has changed."""
+        cursor.is_write = True
+        message = partial(self._message, statement)
+        changes = 0
+        async with self._within.turn(statement) as begun:
+            if (count := begun.counts.get(statement.query)) is not None:
+                return count
+            while True:
+                warnings: tuple[str, ...] = ()
+                try:
+                    if isinstance(understood, NeedsQuery):
+                        writing = self._computing.computing(
+                            understood.table, work.planner, message, cursor, work.gather
+                        )
+                        routed, _ = await writing.compute()
+                        table, warnings = writing.table, writing.warnings
+                    else:
+                        routed, known = understood, self._own.tables.get(understood.table.lower())
+                        if known is None:
+                            raise StaleSchema(f"table {understood.table} is gone")
+                        table = known
+                    answer = await self._within.hold(begun, statement, routed, table)
+                    answer = msgspec.structs.replace(answer, warnings=warnings)
+                    begun.counted(statement.query, answer)
+                    return answer
+                except StaleSchema:
+                    changes += 1
+                    if changes >= CHANGE_STALE:
+                        raise
+                    await work.defining.catch_up()
+                    again = await self._understood(work.planner, statement)
+                    if not isinstance(again, Routed | NeedsQuery):
+                        raise InternalError("what a statement asks for does not change with its tables") from None
+                    understood = again
+
     def _message(self, statement: RunStatement) -> PlanChange:
         """For who plans the statement with the definitions that are known now."""
         return PlanChange(statement, _tables(self._seen(statement.rights)), self._members)
@@ -486,6 +542,7 @@ class Changing:
     def peer_lost(self, peer: str, error: SiteError) -> None:
         self.bulks.peer_lost(peer, error)
         self.statuses.lost(peer, error)
+        self.finding.lost(peer, error)
         for member, answer in self._flushing.values():
             if member == peer and not answer.done():
                 answer.set_exception(error)

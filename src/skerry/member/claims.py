@@ -12,6 +12,7 @@ from skerry.model.errors import PeerError
 from skerry.model.limits import COMPUTED_ROWS, OWN_NAME_CHARS, TIMESTAMP_MAX
 from skerry.wire.commit_messages import AskOutcome, CommitMessage, OutcomeOf, Prepare, Submit
 from skerry.wire.definition_messages import Define, Flushed, KnownDefinitions, StatusOf
+from skerry.wire.finding_messages import FindRows, RowsFound
 from skerry.wire.messages import (
     Cancel,
     Execute,
@@ -42,7 +43,7 @@ def refuse_forged(sender: str, message: Message, me: str) -> None:
                 _must_be(sender, message.query.initiator, message)
         case Submit():
             _must_be(sender, message.txn.query.initiator, message)
-        case AskOutcome() | Define() | StageRows() | DropRows():
+        case AskOutcome() | Define() | StageRows() | DropRows() | FindRows():
             _must_be(sender, message.query.initiator, message)
         case (
             Started()
@@ -55,6 +56,7 @@ def refuse_forged(sender: str, message: Message, me: str) -> None:
             | StatusOf()
             | OutcomeOf()
             | RowsStaged()
+            | RowsFound()
         ):
             _must_be(sender, message.member, message)
 
@@ -88,6 +90,13 @@ def refuse_unfit(sender: str, message: CommitMessage, me: str, config: Config) -
     is_named = 0 < len(query.local) <= OWN_NAME_CHARS and query.initiator in config.members
     if not is_named or not 0 < attempt < 1 << 31 or not all(0 <= number <= TIMESTAMP_MAX for number in numbers):
         raise PeerError(f"{type(message).__name__} from {sender}: a name or a number that cannot be")
+
+
+def refuse_unfit_question(message: FindRows) -> None:
+    """PeerError for one that no member asks (docs/protocol.md, 14)."""
+    _check_part(message.part)
+    if message.part.staged or not 0 < message.read_ts <= TIMESTAMP_MAX:
+        raise PeerError(f"FindRows of query {message.query}: staged rows, or a moment that cannot be")
 
 
 def _check_part(part: Part) -> None:

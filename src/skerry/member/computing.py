@@ -34,7 +34,7 @@ from skerry.member.requests import CountAnswer, RunStatement
 from skerry.member.resources import Workers
 from skerry.model import trace
 from skerry.model.commits import TransactionId
-from skerry.model.errors import EngineEnded, Overloaded, SkerryError, StaleSchema, TimedOut, unsure
+from skerry.model.errors import EngineEnded, Overloaded, SkerryError, StaleSchema, TimedOut, UserError, unsure
 from skerry.model.fragment import Plan
 from skerry.model.limits import (
     CHANGE_PAUSE_MAX_S,
@@ -250,6 +250,19 @@ class Computing:
                     await turn.enter_async_context(lock)  # owner: the query's deadline
                     writing.has_turn = True
 
+    def computing(
+        self,
+        table: OwnTable,
+        planner: Planner,
+        message: Callable[[], PlanChange],
+        cursor: ClientCursor,
+        gather: Gather,
+    ) -> Writing:
+        """For a transaction, which holds what is to be written until it ends."""
+        writing = Writing(table, self._own, self._workers, self._bulks, planner, message, cursor, gather)
+        writing.is_held = True
+        return writing
+
     async def rows(
         self,
         statement: RunStatement,
@@ -326,7 +339,8 @@ class Writing:
         self._reads_the_past = False
         self.wanted: Wanted | None = None
         self._pause_s = CHANGE_PAUSE_S
-        self._warnings: tuple[str, ...] = ()
+        self.warnings: tuple[str, ...] = ()
+        self.is_held = False  # in memory, by a transaction
         self.has_turn = False
         self.analysis: Analysis | None = None
 
@@ -373,7 +387,7 @@ class Writing:
             self._planner, msgspec.structs.replace(self._message(), casts=self._casts, is_whole=self._is_whole)
         )
         assert made.wanted is not None
-        self.wanted, self._warnings = made.wanted, made.planned.warnings
+        self.wanted, self.warnings = made.wanted, made.planned.warnings
         self._reads_the_past = bool(made.planned.as_of)
         read = made.planned.plan.schema_info
         written = (f"{member}.{self.table.name}" for member in self.table.members)
@@ -388,6 +402,12 @@ class Writing:
     async def _overflow(self) -> Sink:
         """Rows may be more than one message holds."""
         assert self.wanted is not None
+        if self.is_held:
+            raise UserError(
+                f"the statement changes more than {COMPUTED_ROWS} rows, or {_bytes_max(self._planner.limits)} bytes "
+                "with all copies, which no transaction holds; nothing was written",
+                suggestion="change them in several statements, or outside of a transaction",
+            )
         statement = self._message().statement
         if needs_whole(self.wanted):  # to read the rest costs less than to end a job in the middle of its rows
             return Sink(None, self.wanted, statement.rights)
@@ -442,7 +462,7 @@ class Writing:
             txn = TransactionId(self._message().statement.query, self._commits)
             outcome = await self._own.submit(txn, self._first_start, routed.parts, read_ts)
             if outcome.state is State.COMMITTED:
-                return CountAnswer(outcome.rows // routed.copies, self._warnings, commit_ts=outcome.commit_ts)
+                return CountAnswer(outcome.rows // routed.copies, self.warnings, commit_ts=outcome.commit_ts)
             error = error_of(outcome.failure) if outcome.failure is not None else None
             if error is not None and outcome.state is State.UNKNOWN:
                 raise unsure(txn.query, error)
@@ -456,7 +476,7 @@ class Writing:
             # Rows that another has written, or is about to, have to be read again. To wait for room changes nothing.
             if error is not None and read_ts and not isinstance(error, Overloaded | TimedOut):
                 return None
-        return CountAnswer(0, self._warnings)
+        return CountAnswer(0, self.warnings)
 
     async def _again(self, error: StaleSchema | EngineEnded, statement: RunStatement) -> None:
         """Raises the error if another try is none too many. An engine that ends twice may end because of this."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import assert_never
+from types import MappingProxyType
+from typing import NamedTuple, assert_never
 
 from skerry.config import FaultPolicy
 from skerry.exchange.entries import ReadableSpool
@@ -26,6 +27,7 @@ from skerry.member.query import (
 from skerry.member.resources import Wakeup
 from skerry.member.result import Counted, Result
 from skerry.model import trace
+from skerry.model.commits import Changed
 from skerry.model.errors import Cancelled, EngineEnded, Overloaded, SkerryError, SqlError, UserError
 from skerry.model.fragment import Count, Plan, Rows, Written
 from skerry.model.ids import ChannelId, QueryId
@@ -33,6 +35,13 @@ from skerry.model.limits import Limits
 from skerry.model.points import reach
 from skerry.model.results import Page, Schema, Value
 from skerry.wire.messages import Message
+
+
+class Reading(NamedTuple):
+    """How a query reads tables of our own: at which moment (0: it has none), and with what its transaction wrote."""
+
+    read_ts: int = 0
+    changes: Mapping[str, tuple[Changed, ...]] = MappingProxyType({})
 
 
 class Initiated:
@@ -55,15 +64,28 @@ class Initiated:
         user: str = "",
         roles: tuple[str, ...] = (),
         share: str = "",
-        read_ts: int = 0,
+        reading: Reading | None = None,
     ) -> None:
         self.query = query
         self.plan = plan
         options: dict[str, int | str] = {OPTION: policy.value}
         if is_traced:
             options[TRACE_OPTION] = 1
+        reading = reading or Reading()
         self.core = QueryCore(
-            query, plan, parameters, timeout_s, limits, clock.now(), options, relays, budgets, user, roles, read_ts
+            query,
+            plan,
+            parameters,
+            timeout_s,
+            limits,
+            clock.now(),
+            options,
+            relays,
+            budgets,
+            user,
+            roles,
+            reading.read_ts,
+            reading.changes,
         )
         self.watch = Watch(Patience.of(policy, limits, timeout_s))
         self._inputs = inputs

@@ -46,7 +46,8 @@ class KnownPlans:
         if not isinstance(message, RunStatement) or len(message.sql) > KNOWN_PLAN_CHARS:
             return await self.planners.run(work, planner, message)
         # All but whose it is: two statements of the same bytes are the same, and others are planned again.
-        key = (work, pickle.dumps(msgspec.structs.replace(message, query=_ANY, share="")))
+        alike = msgspec.structs.replace(message, query=_ANY, share="", seen_ts=0, transaction="", user="", session="")
+        key = (work, pickle.dumps(alike))
         observed = planner.site.observed
         sites, changes = tuple(planner.catalog.sites.values()), observed.changes if observed is not None else 0
         known: Any = self._plans.get(key)

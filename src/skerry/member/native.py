@@ -128,15 +128,21 @@ class Native:
         try:
             answer = await answering
         except SkerryError as error:
-            return ClientResult(request, error=self.failure(error))
+            return ClientResult(request, error=self.failure(error), transaction=error.transaction)
         match answer:
             case None:
                 return ClientResult(request)
             case RowsAnswer(schema, page, schema_name, warnings):
                 return ClientResult(request, schema, page, schema_name=schema_name, warnings=warnings)
-            case CountAnswer(rows, warnings, variables, commit_ts):
-                told = dict(variables)
-                return ClientResult(request, update_count=rows, warnings=warnings, variables=told, commit_ts=commit_ts)
+            case CountAnswer(rows, warnings, variables, commit_ts, transaction):
+                return ClientResult(
+                    request,
+                    update_count=rows,
+                    warnings=warnings,
+                    variables=dict(variables),
+                    commit_ts=commit_ts,
+                    transaction=transaction,
+                )
             case never:
                 assert_never(never)
 
@@ -170,6 +176,7 @@ def _statement(message: ClientExecute) -> RunStatement:
         variables=message.variables,
         more=message.more,
         seen_ts=message.seen_ts,
+        transaction=message.transaction,
     )
 
 

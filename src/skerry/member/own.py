@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -21,14 +21,29 @@ from skerry.member.defining import Defining
 from skerry.member.resources import Workers
 from skerry.member.staging import Staging
 from skerry.model import trace
-from skerry.model.commits import Layouts, Part, Staged, TransactionId, Write
+from skerry.model.commits import Changed, FoundAt, Layouts, Part, Staged, TransactionId, Write
 from skerry.model.errors import PeerError, SiteError, SkerryError, StaleSchema, UserError
 from skerry.model.ids import QueryId
-from skerry.model.limits import FORGET_ROUNDS, UPKEEP_PAUSE_ROUNDS, UPKEEP_S, WRITE_TUPLES, CommitLimits
+from skerry.model.limits import (
+    COMPUTED_BYTES,
+    FORGET_ROUNDS,
+    UPKEEP_PAUSE_ROUNDS,
+    UPKEEP_S,
+    WRITE_TUPLES,
+    CommitLimits,
+)
 from skerry.model.rights import Action, Rights
 from skerry.model.sharded import Catalogue, Definition, OwnTable, TableStatus
 from skerry.tables.catalogue import Kept
-from skerry.tables.checks import actions_of, actions_of_changes, actions_of_rows, check_room, check_writes, found_of
+from skerry.tables.checks import (
+    actions_of,
+    actions_of_changes,
+    actions_of_rows,
+    changes_of,
+    check_room,
+    check_writes,
+    found_of,
+)
 from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.files import remove_files
 from skerry.tables.flush import groups_of
@@ -39,7 +54,7 @@ from skerry.tables.layouts import ids_of, relaid_pairs
 from skerry.tables.lookup import FileKeys, FoundRow, ask
 from skerry.tables.manifest import laid_of
 from skerry.tables.outcomes import Known
-from skerry.tables.shard import Shard, Snapshot
+from skerry.tables.shard import Changes, Shard, Snapshot
 from skerry.tables.store import Store
 from skerry.wire.commit_messages import CommitMessage, Outcome, State
 from skerry.wire.messages import Message
@@ -256,21 +271,64 @@ class OwnTables:
         """A moment to read at: all commits that anybody was told of here are before it."""
         return self._core.now(at_least)
 
-    async def open(self, table_id: int, version: int, read_ts: int) -> Snapshot:
+    async def open(self, table_id: int, version: int, read_ts: int, changed: Changed | None = None) -> Snapshot:
         """The member's rows of a table as of `read_ts`; nothing of it goes away before `close`.
 
-        StaleSchema if the table is not of this version here; TimedOut if a commit stays in doubt.
+        `changed`: what a transaction has written, for its own query. StaleSchema if the table is not of this version
+        here; TimedOut if a commit stays in doubt.
         """
         shard = self._shard(table_id, version)
+        changes = await self._changes(shard, changed) if changed is not None else None
         await self._core.read(read_ts, frozenset({table_id}))
         if self._shard(table_id, version) is not shard:
             raise self._stale(table_id)
         shard.pin(read_ts)
         try:
-            return shard.snapshot(read_ts)
+            return shard.snapshot(read_ts, changes)
         except BaseException:
             shard.unpin(read_ts)
             raise
+
+    async def _changes(self, shard: Shard, changed: Changed) -> Changes:
+        """PeerError if these are not such as a transaction can have."""
+        if changed.version != shard.table.version:
+            raise UserError(
+                f"table {shard.table.name} has changed since the transaction wrote to it: it cannot be committed",
+                suggestion="ROLLBACK, and begin it again",
+            )
+        return await self._workers.run(changes_of, shard, changed.body)
+
+    async def find(self, query: QueryId, part: Part, read_ts: int) -> tuple[FoundAt, ...]:
+        """What the writes of a transaction meet here, at its snapshot; errors are why they cannot be written."""
+        if not self._folder:
+            raise PeerError(f"site {self._member} has no tables")
+        by_table: dict[int, list[Write]] = {}
+        for write in part.writes:
+            by_table.setdefault(write.table, []).append(write)
+        self._check_part(part)
+        for table_id, writes in by_table.items():
+            actions = (action for write in writes for action in actions_of(write))
+            self._check_rights(part.user, part.roles, self._shards[table_id].table.name, actions)
+            await _aside(check_writes, len(writes), self._shards[table_id], writes)
+        await self._core.read(read_ts, frozenset(by_table))
+        self._check_part(part)
+        met: dict[int, Iterator[Found]] = {}
+        for table_id, writes in by_table.items():
+            shard = self._shards[table_id]
+            rows = await self._rows(shard, writes, read_ts)
+            met[table_id] = iter(await _aside(found_of, len(writes), shard.table, writes, rows))
+        self._check_part(part)
+        found = [next(met[write.table]) for write in part.writes]
+        if sum(len(each.row or b"") for each in found) > COMPUTED_BYTES:
+            raise UserError(
+                f"the rows that the statement changes have more than {COMPUTED_BYTES} bytes at {self._member}",
+                suggestion="change fewer rows in one statement",
+            )
+        return tuple(FoundAt(each.is_live, each.row) for each in found)
+
+    def _check_part(self, part: Part) -> None:
+        if (stale := self._stale_part(part)) is not None:
+            raise StaleSchema(stale, member=self._member)
 
     def close(self, table_id: int, read_ts: int) -> None:
         shard = self._shards.get(table_id) or self._leaving.get(table_id)
@@ -324,6 +382,11 @@ class OwnTables:
         else:
             self._check_rights(message.user, message.roles, shard.table.name, actions_of_rows(message.policy))
         return shard
+
+    @property
+    def has_disk(self) -> bool:
+        """Whether it decides what it commits, and knows what it has decided."""
+        return bool(self._folder)
 
     def committed(self, query: QueryId) -> Known | None:
         """How many rows this query wrote, and when, as far as it is known here that it did."""
@@ -488,19 +551,19 @@ class OwnTables:
                 return self._stale(table_id).message
         return None
 
-    async def _rows(self, shard: Shard, writes: list[Write]) -> list[FoundRow]:
-        """The newest version of each write's key. Locks keep it the newest."""
+    async def _rows(self, shard: Shard, writes: list[Write], read_ts: int = _LATEST) -> list[FoundRow]:
+        """The version of each write's key at that moment: the newest, which locks keep the newest."""
         files, turn = self._file_keys(shard)
-        asked = ask(shard, writes, _LATEST)
+        asked = ask(shard, writes, read_ts)
         if not asked.needs_files:
             return asked.found
-        flushed_ts = shard.manifest.flushed_ts
-        shard.pin(flushed_ts)  # a flush may come meanwhile, but these files stay
+        pinned_ts = min(read_ts, shard.manifest.flushed_ts)
+        shard.pin(pinned_ts)  # a flush may come meanwhile, but these files stay
         try:
             async with turn:
                 return await asyncio.to_thread(files.find, asked)
         finally:
-            shard.unpin(flushed_ts)
+            shard.unpin(pinned_ts)
 
     def _file_keys(self, shard: Shard) -> tuple[FileKeys, asyncio.Lock]:
         """Whoever asks for keys has the lock. They go when the table is altered."""

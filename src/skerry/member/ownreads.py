@@ -7,9 +7,13 @@ from collections.abc import Iterable, Mapping
 
 from skerry.catalog.catalog import own_part, own_version
 from skerry.member.gathering import Snapshot as TableSnapshot
+from skerry.member.initiator import Reading
 from skerry.member.own import OwnTables
+from skerry.member.requests import RunStatement
 from skerry.member.resources import Workers
 from skerry.member.tables import no_table
+from skerry.member.transactions import Transactions
+from skerry.model.commits import Changed
 from skerry.model.errors import UserError
 from skerry.model.fragment import Plan, TableLeaf
 from skerry.model.sharded import Definition, OwnTable
@@ -26,8 +30,9 @@ from skerry.tables.shard import Snapshot
 class OwnReads:
     """Belongs to the member's loop, as `own` does."""
 
-    def __init__(self, member: str, own: OwnTables, workers: Workers) -> None:
+    def __init__(self, member: str, own: OwnTables, workers: Workers, transactions: Transactions) -> None:
         self._member = member
+        self._transactions = transactions
         self._own = own
         self._workers = workers
 
@@ -47,6 +52,13 @@ class OwnReads:
     async def catch_up(self) -> None:
         """Learn what was defined elsewhere meanwhile."""
         await self._own.catch_up()
+
+    def reading(self, statement: RunStatement, plan: Plan, as_of: int) -> Reading:
+        """How a query reads all its tables of our own."""
+        if not statement.transaction:
+            return Reading(self.moment(plan, as_of))
+        numbers = {name: table.id for name, table in self._own.tables.items()}
+        return self._transactions.reading(statement, plan, as_of, numbers)
 
     def moment(self, plan: Plan, as_of: int = 0) -> int:
         """When a query reads all its tables of our own; 0 if it has none. UserError for a moment that is to come."""
@@ -83,12 +95,16 @@ class OwnReads:
         return found
 
     # --- rows ---------------------------------------------------------------------------------------
-    async def open(self, definition: Definition, read_ts: int) -> TableSnapshot:
-        """The rows of the table here, as they were at that moment. They stay until `close`."""
+    async def open(self, definition: Definition, read_ts: int, changes: Iterable[Changed] = ()) -> TableSnapshot:
+        """The rows of the table here, as they were at that moment. They stay until `close`.
+
+        `changes`: of the transaction that reads.
+        """
         table = definition.table
         if not read_ts:  # its initiator took it for another table
             raise stale(self._member, table.name)
-        snapshot = await self._own.open(table.id, table.version, read_ts)
+        changed = next((each for each in changes if each.table == table.id), None)
+        snapshot = await self._own.open(table.id, table.version, read_ts, changed)
         try:
             folder = self._own.folder_of(table.id)
             await self._workers.run(_check_files, folder, (*snapshot.plain, *snapshot.touched))

@@ -177,7 +177,7 @@ class Participant:
         assert self.core.plan is not None
         rights = around.rights_of(self.core.execute.user, self.core.execute.roles)
         tables, rows, size_bytes = await snapshots(
-            fragment, self.core.plan.schema_info, rights, around, self._tables, self.core.execute.read_ts, opened
+            fragment, self.core.plan.schema_info, rights, around, self._tables, self.core.execute, opened
         )
         # Tables may have grown since they were counted for the plan.
         rows_max = fragment.output.rows_max

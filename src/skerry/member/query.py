@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from skerry.member.ending import Awaited
+from skerry.model.commits import Changed
 from skerry.model.errors import Overloaded, PeerError, SiteError, SkerryError, TimedOut
 from skerry.model.fragment import Fragment, Plan
 from skerry.model.ids import ChannelId, QueryId
@@ -129,11 +130,12 @@ class QueryCore:
         user: str = "",
         roles: tuple[str, ...] = (),
         read_ts: int = 0,
+        changes: Mapping[str, tuple[Changed, ...]] | None = None,
     ) -> None:
         """`relays`: members that channels only pass, and which (member/relay.py). They take part like any other.
 
         `budgets`: bytes that a query may send over a link, by sender and receiver. `user`, `roles`: whose query it is.
-        `read_ts`: the moment at which tables of our own are read.
+        `read_ts`: the moment at which tables of our own are read; `changes`: of its transaction, by member.
         """
         self.query = query
         self.plan = plan
@@ -148,6 +150,7 @@ class QueryCore:
         self._relays = relays or {}
         self._budgets = budgets or {}
         self._user, self._roles, self.read_ts = user, roles, read_ts
+        self._changes = changes or {}
         self.participants = tuple(sorted({fragment.member for fragment in plan.fragments} | set(self._relays)))
         self._owing = set(self.participants)  # participants whose receipt is outstanding
         self._awaited = Awaited(plan)
@@ -194,6 +197,7 @@ class QueryCore:
                     user=self._user,
                     roles=self._roles,
                     read_ts=self.read_ts,
+                    changes=self._changes.get(member, ()),
                 ),
             )
             for member in self.participants

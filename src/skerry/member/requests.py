@@ -29,6 +29,7 @@ class RunStatement(msgspec.Struct, frozen=True):
     `share`: whose share of the member it takes; the service says so, whatever a door said.
     `rights`: of whoever asks; the service says them, whatever a door said.
     `more`: further values for the same markers, all in one statement. `seen_ts`: reads are no older than this commit.
+    `transaction`: that it belongs to, "" for none. `user`, `session`: whose it is; the service says so, too.
     """
 
     query: QueryId
@@ -44,6 +45,9 @@ class RunStatement(msgspec.Struct, frozen=True):
     variables: Mapping[str, Variable] = {}
     more: Sequence[list[Value] | dict[str, Value]] = ()
     seen_ts: int = 0
+    transaction: str = ""
+    user: str = ""
+    session: str = ""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -102,13 +106,14 @@ class RowsAnswer(msgspec.Struct, frozen=True):
 class CountAnswer(msgspec.Struct, frozen=True):
     """So many rows were changed; there is nothing to fetch. `variables`: set, or with None dropped, for the caller.
 
-    `commit_ts`: when rows of tables of our own were committed.
+    `commit_ts`: when rows of tables of our own were committed. `transaction`: that has begun, "" if one is over.
     """
 
     rows: int
     warnings: tuple[str, ...] = ()
     variables: Mapping[str, Variable | None] = {}
     commit_ts: int = 0
+    transaction: str | None = None
     is_last: ClassVar[bool] = True
 
 

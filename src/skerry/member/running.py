@@ -96,13 +96,13 @@ async def snapshots(
     rights: Rights,
     around: Surroundings,
     reading: Reading,
-    read_ts: int,
+    execute: Execute,
     opened: ExitStack,
 ) -> tuple[dict[str, TableFiles], float, int]:
     """The files of the fragment's tables by placeholder, the most rows that a join of them has, and their bytes.
 
     Tables are as `rights` show them, which are the asking user's by this member's own rules: whatever the initiator
-    planned, no fragment reads more. Those of our own are read as they were at `read_ts`, and let go of with `opened`.
+    planned, no fragment reads more. Those of our own are read as `execute` says, and let go of with `opened`.
     """
     tables: dict[str, TableFiles] = {}
     counts: list[float] = []
@@ -117,7 +117,7 @@ async def snapshots(
         if around.tables.has(leaf.table):
             snapshot = await reading.snapshot(leaf.table)
         else:
-            snapshot = await _own_snapshot(leaf.table, schema_info, around, read_ts, opened)
+            snapshot = await _own_snapshot(leaf.table, schema_info, around, execute, opened)
         if not seen.columns(snapshot.part.columns):
             raise no_table(me, leaf.table)
         if schema_info.get(f"{me}.{snapshot.part.table}") != snapshot.part.schema_version:
@@ -132,11 +132,11 @@ async def snapshots(
 
 
 async def _own_snapshot(
-    table: str, schema_info: Mapping[str, int], around: Surroundings, read_ts: int, opened: ExitStack
+    table: str, schema_info: Mapping[str, int], around: Surroundings, execute: Execute, opened: ExitStack
 ) -> Snapshot:
     own = await around.own_reads.current(table, schema_info)
-    snapshot = await around.own_reads.open(own, read_ts)
-    opened.callback(around.own_reads.close, own, read_ts)
+    snapshot = await around.own_reads.open(own, execute.read_ts, execute.changes)
+    opened.callback(around.own_reads.close, own, execute.read_ts)
     return snapshot
 
 

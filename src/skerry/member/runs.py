@@ -13,7 +13,7 @@ from skerry.member.answers import answer_statement, ran_as
 from skerry.member.assigning import assigned_variables
 from skerry.member.computing import Gathered, Overflow, Sink, as_given, is_too_much, rows_of
 from skerry.member.history import ClientCursor
-from skerry.member.initiator import Initiated
+from skerry.member.initiator import Initiated, Reading
 from skerry.member.inputs import Inputs
 from skerry.member.places import Places
 from skerry.member.planning import (
@@ -72,12 +72,12 @@ class Runs:
         send: Callable[[str, Message], None],
         initiate: Callable[[Initiated], None],
         on_ended: Callable[[Initiated], None],
-        moment: Callable[[Plan, int], int],
+        reading: Callable[[RunStatement, Plan, int], Reading],
         seen: Callable[[int], Awaitable[None]],
         change: Callable[[RunStatement, ClientCursor], Awaitable[Answer]],
         plan: PlanStatement = plan_statement,
     ) -> None:
-        """`moment`: when a plan's tables of our own are read, all of them, by what it says; 0 if it has none.
+        """`reading`: how a plan's tables of our own are read, all of them, by what it says (AS OF, or 0).
 
         `seen`: until reads see such a commit. `change`: tables of our own.
         """
@@ -87,7 +87,7 @@ class Runs:
         self._send = send
         self._initiate = initiate
         self._on_ended = on_ended
-        self._moment = moment
+        self._reading = reading
         self._seen = seen
         self._change = change
         limits = planner.limits
@@ -325,7 +325,7 @@ class Runs:
             statement.rights.user,
             statement.rights.roles,
             statement.share,
-            self._moment(planned.plan, planned.as_of),
+            self._reading(statement, planned.plan, planned.as_of),
         )
         cursor.ran = initiated
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))[:PLAN_CHARS]

@@ -46,6 +46,7 @@ from skerry.member.service import Service
 from skerry.member.tables import LocalTables
 from skerry.member.takingpart import TakingPart
 from skerry.member.taskport import TaskPort
+from skerry.member.transactions import Transactions
 from skerry.model import trace
 from skerry.model.caller import Caller
 from skerry.model.commits import Part
@@ -71,6 +72,7 @@ from skerry.wire.definition_messages import (
     KnownDefinitions,
     StatusOf,
 )
+from skerry.wire.finding_messages import FindRows, RowsFound
 from skerry.wire.listener import Listener
 from skerry.wire.messages import (
     Cancel,
@@ -221,10 +223,18 @@ class Member:
             self._wrote,
         )
         self.own_tables.on_flushed = self._statistics_changed
+        self.transactions = Transactions(self.name, self.limits, self.own_tables.now)
         self.changing = Changing(
-            self.name, self.config, self.own_tables, self.workers, self.send, self.rulebook.rights_of
+            self.name,
+            self.config,
+            self.own_tables,
+            self.workers,
+            self.send,
+            self.rulebook.rights_of,
+            self.transactions,
+            self.own,
         )
-        self.own_reads = OwnReads(self.name, self.own_tables, self.workers)
+        self.own_reads = OwnReads(self.name, self.own_tables, self.workers, self.transactions)
         self.peer_tables = PeerTables(
             self.name, self.config, self.catalog, self.tables, self.peers, self.send, self.own_reads
         )
@@ -249,7 +259,7 @@ class Member:
             self.send,
             self.initiate,
             self.initiated_ended,
-            self.own_reads.moment,
+            self.own_reads.reading,
             self.own_tables.seen,
             self._change,
             plan,
@@ -263,6 +273,7 @@ class Member:
             self._state_of,
             lambda: self._drain.refusal(),
             self._audit,
+            self.transactions,
         )
         self._drain = Drain(self.name, lambda: self.service.running, self.initiated, self.participants)
         self.clients = Clients(self.service, self.access, self.name, self.limits)
@@ -461,6 +472,10 @@ class Member:
                 self.send(sender, self.changing.statuses.here(message))
             case StatusOf():
                 self.changing.statuses.told(sender, message)
+            case FindRows():
+                self.own(self.changing.finding.here(sender, message), "rows of a transaction")
+            case RowsFound():
+                self.changing.finding.found(sender, message)
             case _ if isinstance(message, CommitMessage):
                 self.own_tables.receive(sender, message)
             case PlanRequest() if message.query not in self.initiated:

@@ -34,6 +34,7 @@ from skerry.member.requests import (
 from skerry.member.result import Counted, Result
 from skerry.member.runs import Runs, asked_as, page_bounds
 from skerry.member.spending import Spending
+from skerry.member.transactions import Transactions
 from skerry.model import trace
 from skerry.model.amounts import counted
 from skerry.model.caller import Caller
@@ -77,6 +78,7 @@ class Service:
         state_of: Callable[[str], str],
         refusal: Callable[[], SiteError | None],
         audit: Auditing,
+        transactions: Transactions,
     ) -> None:
         """`own` runs what no caller waits for; `state_of` a member; `refusal`: why no query may begin now."""
         self._name = planner.name
@@ -90,6 +92,7 @@ class Service:
         self._state_of = state_of
         self._refusal = refusal
         self._audit = audit
+        self._transactions = transactions
         self._spending = Spending(planner.limits)
         self._cursors = Cursors(planner.limits)
         self._open: dict[QueryId, ClientCursor] = {}
@@ -115,6 +118,7 @@ class Service:
                 self._own(cursor.load.gone(), "rows of a client that is gone")
         for query in self._cursors.gone(caller.session, clock.now(), is_goodbye=is_goodbye):
             self.give_up(query, Cancelled(f"query {query} ended: its client went away"))
+        self._transactions.gone(caller.session, is_goodbye=is_goodbye)
 
     def tick(self, now: float) -> None:
         self._cursors.expire(now)
@@ -122,11 +126,13 @@ class Service:
             lease_s = self._open[query].options.lease.seconds
             late = Cancelled(f"nobody came for the result of query {query} within its lease ({lease_s:g} s)")
             self.give_up(query, late, is_unread=True)
+        self._transactions.expire(now)
 
     def stop(self) -> None:
         """The member ends: so does what is still open."""
         for query in list(self._open):
             self.give_up(query, SiteStopping(f"site {self._name} is stopping", member=self._name))
+        self._transactions.stop()
         self._audit.give_up()
 
     # --- rows --------------------------------------------------------------------------------------
@@ -134,7 +140,8 @@ class Service:
         """The first page, or the count; None for a detached statement, whose answer is for whoever attaches."""
         query = statement.query
         reach("query received")
-        statement = msgspec.structs.replace(statement, share=caller.share)
+        user = caller.name if self._access.tells_apart else ""
+        statement = msgspec.structs.replace(statement, share=caller.share, user=user, session=caller.session)
         asked = self._audit.asked(caller, statement)
         try:
             cursor = self._admit(caller, statement)
@@ -274,16 +281,30 @@ class Service:
             is_own = self._is_own(caller, self._open[query].user)
             by = "closed by its client" if is_own else f"cancelled by {caller.shown}"
             self.give_up(query, Cancelled(f"query {query} was {by}"))
-        else:  # another user's looks like one that nobody began
+        elif not self._roll_back(caller, query):  # another user's looks like one that nobody began
             self._cursors.mark(query, clock.now(), caller.name)
 
     def cancel(self, caller: Caller, query: QueryId) -> None:
         """End a query, also another's with the right to; an error when it is not open here."""
         self._check_home(query)
+        if self._roll_back(caller, query):
+            return
         if query not in self._open or not self._may_end(caller, query):
             raise self._not_open(caller, query)
         self._audit.stopped(caller, query)
         self.give_up(query, Cancelled(f"query {query} was cancelled by {caller.shown}"))
+
+    def _roll_back(self, caller: Caller, query: QueryId) -> bool:
+        """Whether this is the name of a transaction, which the caller may end."""
+        found = self._transactions.named(query)
+        may_end = self._access.rights_of(caller).may_end_queries
+        if found is None or not (may_end or self._is_own(caller, found.user)):
+            return False
+        if found.commit is not None:
+            raise UserError(f"transaction {query} is being committed: its COMMIT tells what came of it")
+        self._audit.stopped(caller, query)
+        self._transactions.roll_back(found, f"cancelled by {caller.shown}")
+        return True
 
     def give_up(self, query: QueryId, error: SkerryError, *, is_unread: bool = False) -> None:
         """Ends the cursor; a query that still runs is cancelled everywhere. `is_unread`: nobody had all its rows."""
@@ -315,6 +336,8 @@ class Service:
         cursor = self._open.get(query)
         if cursor is not None and self._may_see(caller, cursor.user):
             return self._history.status(cursor, cursor.state)
+        if (begun := self._transactions.named(query)) is not None and self._may_see(caller, begun.user):
+            return Status(begun.state, clock.now() - begun.began_at)
         self._check_home(query)
         was = self._history.user_of(query)
         return self._history.ended(query) if was is not None and self._may_see(caller, was) else UNKNOWN
@@ -324,7 +347,7 @@ class Service:
         user = None if self._access.rights_of(caller).may_see_queries else caller.name
         seen = [(query, cursor) for query, cursor in self._open.items() if user is None or cursor.user == user]
         running = [self._history.info(query, cursor, cursor.state) for query, cursor in seen]
-        return (*self._history.infos(self._open, user), *running)
+        return (*self._history.infos(self._open, user), *running, *self._transactions.infos(user))
 
     def members(self, caller: Caller) -> tuple[MemberState, ...]:
         """All members of the cluster, as this one sees them."""
@@ -355,6 +378,7 @@ class Service:
     # --- cursors -----------------------------------------------------------------------------------
     async def _begin(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         ended: SkerryError | None = None
+        transaction = self._transactions.enter(statement)
         try:
             answer = await self._runs.answer(statement, cursor)
         except SkerryError as error:
@@ -363,6 +387,7 @@ class Service:
                 trace.emit(trace.QueryRefused(statement.query, trace.cause_of(error)))
             raise
         finally:
+            self._transactions.leave(transaction)
             if cursor.load is not None:
                 await cursor.load.over(ended)
         if cursor.initiated is None:

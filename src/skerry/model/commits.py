@@ -92,6 +92,24 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
     roles: tuple[str, ...] = ()
 
 
+class FoundAt(msgspec.Struct, frozen=True, array_like=True):
+    """What a write meets at a transaction's snapshot. `row`: of a patch, the row that it makes."""
+
+    is_live: bool
+    row: bytes | None = None
+
+
+class Changed(msgspec.Struct, frozen=True, array_like=True):
+    """Rows that a transaction has written to a table and not committed: its own queries see them.
+
+    `version`: of the table. `body`: keys and rows (`tables/writes.encode_body`).
+    """
+
+    table: int
+    version: int
+    body: bytes
+
+
 Layouts = tuple[tuple[int, tuple[int, ...]], ...]  # tables, and the numbers of their columns
 
 

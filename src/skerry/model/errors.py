@@ -6,6 +6,7 @@ SkerryError
 │   ├── ConfigError    skerry.yaml, with the place in it
 │   ├── Cancelled      someone asked for the end of the query
 │   ├── KeyExists      a row with this primary key is there already
+│   ├── RolledBack     the transaction is over, and nothing of it was written; begun again it may succeed
 │   └── AccessDenied   nobody knows who asks: the user, password, token or certificate is wrong
 ├── PeerError          the other side of a connection broke the protocol
 │   └── VersionError   no protocol version in common
@@ -29,13 +30,14 @@ class SkerryError(Exception):
     """`message` says what happened, where, and what to do; `member` says who noticed.
 
     `may_quote`: the message may hold a statement or values, which a log may not (`log_sql`). `place`: in the statement.
-    `condition`: Spark's name for it.
+    `condition`: Spark's name for it. `transaction`: "" if the client's transaction ended with it.
     """
 
     code: ClassVar[int] = 1
     may_quote: bool = True
     place: str = ""
     condition: str = ""
+    transaction: str | None = None
 
     def __init__(self, message: str, *, member: str = "", suggestion: str = "") -> None:
         super().__init__(message)
@@ -68,6 +70,11 @@ class AccessDenied(UserError):
 
 class KeyExists(UserError):
     code = 105
+
+
+class RolledBack(UserError):
+    code = 106
+    may_quote = False
 
 
 class PeerError(SkerryError):

@@ -260,6 +260,12 @@ CHANGE_STALE = 5  # attempts at a table that changes
 CHANGES_KEPT = 500
 CHANGE_KEPT_CHARS = 4000
 CHANGE_ROWS_AT_ONCE = 16
+# Transactions of several statements: what all that are open at one member hold; statements of each whose counts are
+# known, for who says one again; those that ended, whose end is told, and those whose COMMIT nobody knows the end of
+TRANSACTIONS_BYTES = 128 * MIB
+TRANSACTION_COUNTS = 100
+TRANSACTIONS_ENDED = 1000
+TRANSACTIONS_DOUBTED = 16
 TIMESTAMP_MAX = (1 << 63) - (1 << 53)  # SQLite's numbers have 63 bits; clocks run on from what they were told
 # Of commits' shell: between looks at what is late; a record that nobody waits for may wait so long for others
 COMMIT_TICK_S = 0.1
@@ -366,6 +372,12 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     spark_s_of_user: float = 0.0
     spending_s: float = 3600.0
     history_queries: int = 200
+    # transactions that are open, in all and of one user; rolled back after so long without a statement, and after so
+    # long in any case: what they read is kept for 600 s
+    transactions: int = 100
+    transactions_of_user: int = 20
+    transaction_idle_s: float = 60.0
+    transaction_s: float = 480.0
     jobs: int = 1000
     cancelled_tags: int = 10_000
 

@@ -67,5 +67,5 @@ class MemberState(msgspec.Struct, frozen=True, array_like=True):
 
 
 def is_live(state: str) -> bool:
-    """A query in this state has not ended."""
-    return state in ("planning", "running") or state.startswith("queued")
+    """A query in this state has not ended; nor has a transaction."""
+    return state in ("planning", "running", "committing") or state.startswith(("queued", "in transaction"))

@@ -229,6 +229,9 @@ class _Reader:
             return ShowCreateTable(self._only())
         if grammar.take_words("SHOW", "TABLE", "STATUS"):
             return ShowTableStatus(self._only() if grammar.peek() else None)
+        if grammar.take_words("START", "TRANSACTION"):
+            grammar.ended()
+            return Begin()
         for word, kind in (("BEGIN", Begin), ("COMMIT", Commit), ("ROLLBACK", Rollback)):
             if grammar.take_words(word):
                 grammar.take_words("TRANSACTION") or grammar.take_words("WORK")

@@ -266,5 +266,6 @@ _FIRST = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "BEGIN", "COMMIT", "R
 _EXPLAINED = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 _FIRST_TWO = frozenset(
     {("CREATE", "TABLE"), ("DROP", "TABLE"), ("ALTER", "TABLE"), ("TRUNCATE", "TABLE"), ("FLUSH", "TABLE")}
+    | {("START", "TRANSACTION")}
 )
 _FIRST_THREE = frozenset({("SHOW", "CREATE", "TABLE"), ("SHOW", "TABLE", "STATUS")})

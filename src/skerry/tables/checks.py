@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from skerry.model.commits import Change, Policy, Write
 from skerry.model.errors import Overloaded, PeerError, SiteError
+from skerry.model.limits import COMPUTED_ROWS
 from skerry.model.rights import Action
 from skerry.model.sharded import OwnTable
 from skerry.tables.bucket import buckets_of
@@ -19,7 +21,8 @@ from skerry.tables.instructions import Found
 from skerry.tables.keys import decode_keys, encode_keys
 from skerry.tables.lookup import FoundRow
 from skerry.tables.rows import decode_rows
-from skerry.tables.shard import Shard
+from skerry.tables.shard import Changes, Shard
+from skerry.tables.writes import batch_of, decode_body
 
 _PATCH = msgspec.msgpack.Decoder(list[tuple[int, Any]])
 _OF_CHANGE: dict[Change, Action] = {
@@ -104,6 +107,20 @@ def _check_rows(table: OwnTable, writes: Sequence[Write]) -> None:
     keys = encode_keys(table.primary_key, [rows.column(name) for name in table.primary_key])
     if keys != [write.key for write in writes]:
         raise PeerError(f"table {table.name}: a row with another key than its own")
+
+
+def changes_of(shard: Shard, body: bytes) -> Changes:
+    """What a transaction has written here, for its own query. PeerError unless it may be."""
+    try:
+        ids, pairs = decode_body(body)
+    except msgspec.MsgspecError as error:
+        raise PeerError(f"table {shard.table.name}: bytes that are no rows ({error})") from None
+    if ids or not 0 < len(pairs) <= 2 * COMPUTED_ROWS or len({key for key, _ in pairs}) < len(pairs):
+        raise PeerError(f"table {shard.table.name}: {len(pairs)} rows of a transaction, or a key that stands twice")
+    check_writes(shard, [Write(shard.table.id, key, row) for key, row in pairs])
+    number = int.from_bytes(blake2b(body, digest_size=8).digest())
+    keys, is_live = [key for key, _ in pairs], [row is not None for _, row in pairs]
+    return Changes(keys, batch_of(shard.table, pairs), is_live, number)
 
 
 def found_of(table: OwnTable, writes: Sequence[Write], rows: Sequence[FoundRow]) -> list[Found]:

@@ -14,6 +14,7 @@ from skerry.model.errors import (
     KeyExists,
     Overloaded,
     PeerError,
+    RolledBack,
     SiteError,
     SkerryError,
     StaleSchema,
@@ -202,11 +203,11 @@ class Participant:
             return self._refuse(taking, looked.error, is_retryable=isinstance(looked.error, Overloaded))
         if taking.read_ts and taking.read_ts < looked.kept_from:
             text = f"transaction {txn}: its snapshot is older than what {self._member} keeps"
-            return self._refuse(taking, UserError(text, suggestion="begin it again"), is_retryable=True)
+            return self._refuse(taking, RolledBack(text, suggestion="begin it again"), is_retryable=True)
         found = [*looked.writes, *looked.staged]
         if taking.read_ts and any(each.commit_ts > taking.read_ts for each in found):
             text = f"another transaction has written the same rows at {self._member} since this one began"
-            return self._refuse(taking, UserError(text, suggestion="try again"), is_retryable=True)
+            return self._refuse(taking, RolledBack(text, suggestion="begin it again"), is_retryable=True)
         policies = [write.policy for write in taking.part.writes] + [staged.policy for staged in taking.part.staged]
         if any(policy is Policy.FAIL and each.is_live for policy, each in zip(policies, found, strict=True)):
             text = f"a row with the same primary key exists at {self._member}; nothing was written"

@@ -10,18 +10,23 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from skerry.model.errors import InternalError
 from skerry.model.limits import HISTORY_S, OVERLAY_ROWS_MAX, TIMESTAMP_MAX
 from skerry.model.sharded import OwnTable, TableStatus
+from skerry.tables.bucket import buckets_of
 from skerry.tables.clock import COUNTER_BITS
-from skerry.tables.columns import arrow_schema
+from skerry.tables.columns import arrow_schema, spread_by
 from skerry.tables.flush import FlushPlan, Group, Range, groups_of, is_due, merged, touched_groups
+from skerry.tables.keys import encode_keys
 from skerry.tables.layouts import is_fit
 from skerry.tables.manifest import DataFile, Flush, Laid, Manifest
 from skerry.tables.overlay import Overlay, Seen
 from skerry.tables.writes import Pair
+
+_63_BITS = (1 << 63) - 1
 
 
 class Snapshot(NamedTuple):
@@ -36,6 +41,18 @@ class Snapshot(NamedTuple):
     touched: tuple[DataFile, ...]
     keys: pa.RecordBatch
     rows: pa.RecordBatch
+
+
+class Changes(NamedTuple):
+    """What a transaction has written here and not committed. `touched`: rows, of a deleted one only the key is set.
+
+    `number` is no other's: it tells what queries have seen.
+    """
+
+    keys: list[bytes]
+    touched: pa.RecordBatch
+    is_live: list[bool]
+    number: int
 
 
 class Shard:
@@ -65,9 +82,11 @@ class Shard:
         self.overlay.add(commit_ts, writes)
 
     # --- reading ------------------------------------------------------------------------------------------------------
-    def snapshot(self, read_ts: int) -> Snapshot:
+    def snapshot(self, read_ts: int, changes: Changes | None = None) -> Snapshot:
         """SiteError if that moment is no longer kept. Whoever reads files pins the moment for as long."""
         groups, seen = self._at(read_ts)
+        if changes is not None:
+            seen = _with(changes, seen, self.table)
         touched = {file.name for group in touched_groups(groups, seen.buckets) for file in group.files}
         files = [file for group in groups for file in group.files]
         return Snapshot(
@@ -193,3 +212,29 @@ class Shard:
         self.manifest = manifest
         self.overlay.forget(manifest.kept_ts)
         return manifest.kept_ts, gone
+
+
+def _with(changes: Changes, seen: Seen, table: OwnTable) -> Seen:
+    """As if they had been committed after all that is seen."""
+    gone = set(changes.keys)
+    touched, rows, keys, buckets = seen.touched, seen.rows, seen.keys, seen.buckets
+    if not gone.isdisjoint(keys):
+        stays = [key not in gone for key in keys]
+        touched, buckets = touched.filter(pa.array(stays, pa.bool_())), buckets[np.array(stays, dtype=np.bool_)]
+        keys = [key for key in keys if key not in gone]
+        of_rows = encode_keys(table.primary_key, [rows.column(name) for name in table.primary_key])
+        rows = rows.filter(pa.array([key not in gone for key in of_rows], pa.bool_()))
+    own = buckets_of([changes.touched.column(name) for name in spread_by(table)], table.buckets)
+    return Seen(
+        _both(touched, changes.touched),
+        _both(rows, changes.touched.filter(pa.array(changes.is_live, pa.bool_()))),
+        [*keys, *changes.keys],
+        np.concatenate([buckets, own]),
+        # It is told apart from all that was committed: no commit has such a number.
+        -((seen.last_ts ^ changes.number) & _63_BITS) - 1,
+    )
+
+
+def _both(first: pa.RecordBatch, then: pa.RecordBatch) -> pa.RecordBatch:
+    both = pa.Table.from_batches([first, then]).combine_chunks().to_batches()
+    return both[0] if both else first

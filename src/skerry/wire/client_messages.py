@@ -15,7 +15,8 @@ class ClientExecute(Message, frozen=True):
     """expected: "any", "rows" or "count". options: see docs/protocol.md, 5.4. variables: of this client's session.
 
     more: further values for the same markers. The statement does for all of them what it does for one, or nothing.
-    seen_ts: the greatest `commit_ts` that the client was told: what it reads now is no older.
+    seen_ts: the greatest `commit_ts` that the client was told: what it reads now is no older. transaction: the one that
+    the statement belongs to, as the answer to its BEGIN named it; "" for none.
     """
 
     request: int
@@ -31,6 +32,7 @@ class ClientExecute(Message, frozen=True):
     variables: dict[str, Variable] = msgspec.field(default_factory=dict)
     more: list[list[Value] | dict[str, Value]] = msgspec.field(default_factory=list)
     seen_ts: int = 0
+    transaction: str = ""
 
 
 class ClientResult(Message, frozen=True):
@@ -38,7 +40,8 @@ class ClientResult(Message, frozen=True):
 
     `warnings`: the statement is right, but perhaps not what was meant. `schema_name`: USE has set it, for what this
     client asks from now on; None where it stays. `variables`: those that the statement has set; None for one that it
-    has dropped. `commit_ts`: of a write to tables of our own.
+    has dropped. `commit_ts`: of a write to tables of our own. `transaction`: one that has begun, "" if the client's is
+    over, also with an error; None where nothing changes.
     """
 
     request: int
@@ -50,6 +53,7 @@ class ClientResult(Message, frozen=True):
     schema_name: str | None = None
     variables: dict[str, Variable | None] = msgspec.field(default_factory=dict)
     commit_ts: int = 0
+    transaction: str | None = None
 
 
 class ClientFetch(Message, frozen=True):

@@ -42,6 +42,7 @@ from skerry.wire.definition_messages import (
     KnownDefinitions,
     StatusOf,
 )
+from skerry.wire.finding_messages import FindRows, RowsFound
 from skerry.wire.messages import (
     Batch,
     Cancel,
@@ -127,6 +128,8 @@ KINDS: dict[int, type[Message]] = {
     48: ChannelPort,  # not 47: the fifth byte of "HTTP/1.1" is an unknown kind
     50: AskStatus,
     51: StatusOf,
+    52: FindRows,
+    53: RowsFound,
     60: SinkOpen,
     61: SinkEnd,
     62: SinkTaken,

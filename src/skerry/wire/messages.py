@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from skerry.model.commits import Changed
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.progress import FragmentProgress, LinkBytes, Memory
@@ -113,7 +114,8 @@ class Execute(Message, frozen=True):
     """Start these fragments now. Never SQL, always `plan_id`. `relays`: channels that pass this member.
 
     `user`, `roles`: who asks, and what its proof told of; each participant applies its own rules to them.
-    `read_ts`: the moment at which all tables of our own are read; 0 if there are none.
+    `read_ts`: the moment at which all tables of our own are read; 0 if there are none. `changes`: what the transaction
+    that the query belongs to has written to tables here, which it sees as well.
     """
 
     query: QueryId
@@ -131,6 +133,7 @@ class Execute(Message, frozen=True):
     user: str = ""
     roles: tuple[str, ...] = ()
     read_ts: int = 0
+    changes: tuple[Changed, ...] = ()
 
 
 class PlanRequest(Message, frozen=True):

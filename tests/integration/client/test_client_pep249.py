@@ -66,7 +66,7 @@ CLAUSES = {
     "extension: Cursor.connection": "cursor_knows_its_connection",
     "extension: Cursor.next(), __iter__()": "cursors_iterate",
     "extension: Cursor.lastrowid: None without row ids": "lastrowid_is_none",
-    "extension: Connection.autocommit": "autocommit_is_always_on",
+    "extension: Connection.autocommit": "autocommit_is_on_unless_told",
     "extension: messages, errorhandler, scroll: left out": "what_is_optional_and_left_out",
     "two-phase commit: not there": "no_two_phase_commit",
     "context managers close": "context_managers_close",
@@ -198,7 +198,7 @@ def test_cursors_are_new_and_see_one_database(connection: Connection) -> None:
     assert (first.fetchone(), second.fetchone(), first.fetchone()) == ((0,), (99,), (1,))
 
 
-def test_autocommit_is_always_on(connection: Connection) -> None:
+def test_autocommit_is_on_unless_told(connection: Connection) -> None:
     assert connection.autocommit is True
 
 

@@ -138,6 +138,7 @@ def _held_by_members(cluster: LocalCluster) -> list[str]:
         counts = {
             "queries begun here": len(member.initiated),
             "open cursors": member.service.open_cursors,
+            "open transactions": len(member.transactions),
             "queries taken part in": len(member.participants),
             "budgets": member.resources.queries,
             "bytes of memory": member.resources.memory_used,

@@ -301,8 +301,8 @@ def test_reading_needs_a_readers_right_and_writing_a_writers(
     with LocalCluster(load(str(path)), engine=sail_engine) as cluster:
         service = cluster.members["bergen"].service
 
-        def does(user: str, sql: str) -> str:
-            statement = RunStatement(QueryId("bergen", uuid.uuid4().hex), sql)
+        def does(user: str, sql: str, transaction: str = "") -> str:
+            statement = RunStatement(QueryId("bergen", uuid.uuid4().hex), sql, transaction=transaction)
             try:
                 answer = cluster.call(
                     service.execute(Caller(user, "native", "127.0.0.1:1", uuid.uuid4().hex), statement)
@@ -310,7 +310,7 @@ def test_reading_needs_a_readers_right_and_writing_a_writers(
             except UserError as error:
                 return error.message
             assert isinstance(answer, CountAnswer)
-            return str(answer.rows)
+            return answer.transaction or str(answer.rows)
 
         assert does("eve", "CREATE TABLE goods (id INT, n INT) PRIMARY KEY (id) DISTRIBUTED BY (id)") == "0"
         insert = "INSERT INTO goods (id) SELECT id FROM oslo.few WHERE id < 9"
@@ -331,6 +331,18 @@ def test_reading_needs_a_readers_right_and_writing_a_writers(
             "dora", f"{merge} NOT MATCHED THEN INSERT (id) VALUES (f.id)"
         )
         assert does("carl", f"{merge} NOT MATCHED AND f.id < 2 THEN INSERT (id) VALUES (f.id)") == "2"
+        # In a transaction too: each member checks each statement, and the commit asks for no more than was said.
+        begun = does("dora", "BEGIN")
+        assert does("dora", "INSERT INTO goods VALUES (102, 2), (103, 3)", begun) == "2"
+        assert (
+            does("dora", "UPDATE goods SET n = 1 WHERE id = 102", begun)
+            == "user dora may not update rows of table goods"
+        )
+        assert "not open" in does("bill", "INSERT INTO goods VALUES (104, 4)", begun)
+        assert does("dora", "COMMIT", begun) == "0"
+        begun = does("carl", "BEGIN")
+        assert does("carl", "UPDATE goods SET n = n + 1 WHERE id > 101", begun) == "2"
+        assert does("carl", "COMMIT", begun) == "0"
         nothing_left(cluster)
 
 
@@ -359,6 +371,17 @@ def test_apache_spark_does_the_same(spark_engine: Engine, fault_tables: Any, tmp
         found = oslo.execute("SELECT id, name, amount FROM copy ORDER BY id").fetchall()
         kept = [(0, "oslo 0", None), (1, "oslo 1", None), (2, "oslo 2", Decimal("1.25"))]
         assert found == [*kept, (4, "OSLO 4", None), (5, "OSLO 5", None)]
+        # What a transaction has written is read by itself alone.
+        oslo.execute("FLUSH TABLE copy")
+        bergen.execute("BEGIN")
+        assert changed(bergen, "INSERT INTO copy VALUES (9, 'nine', 9)") == changed(
+            bergen, "DELETE FROM copy WHERE id = 1"
+        )
+        assert changed(bergen, "UPDATE copy SET amount = 7 WHERE id IN (0, 9)") == 2
+        seen = "SELECT id, CAST(amount AS INT) FROM copy ORDER BY id"
+        assert bergen.execute(seen).fetchall() == [(0, 7), (2, 1), (3, 1), (9, 7)]
+        assert oslo.execute(seen).fetchall() == [(0, 0), (1, 0), (2, 1), (3, 1)]
+        bergen.execute("ROLLBACK")
         nothing_left(cluster)
 
 

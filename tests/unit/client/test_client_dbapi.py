@@ -65,6 +65,7 @@ def test_every_error_has_its_class() -> None:
         103: skerry.OperationalError,
         104: skerry.OperationalError,
         105: skerry.IntegrityError,
+        106: skerry.OperationalError,
         200: skerry.OperationalError,
         201: skerry.OperationalError,
         300: skerry.OperationalError,

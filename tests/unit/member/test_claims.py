@@ -9,11 +9,13 @@ import msgspec
 import pytest
 
 from skerry.config import parse
-from skerry.member.claims import refuse_forged
+from skerry.member.claims import refuse_forged, refuse_unfit_question
 from skerry.member.server import Member
+from skerry.model.commits import Changed, FoundAt, Part, Policy, Staged, Versions, Write
 from skerry.model.errors import PeerError
 from skerry.model.ids import QueryId
 from skerry.testing.ports import free_ports
+from skerry.wire.finding_messages import FindRows, RowsFound
 from skerry.wire.messages import (
     Cancel,
     Execute,
@@ -52,6 +54,8 @@ def cancel(query: QueryId, by: str) -> Cancel:
         Progress(OSLO_S, "bergen", (), ()),
         Receipt(OSLO_S, "bergen"),
         Tables("", "bergen", (), {}),
+        FindRows("", BERGEN_S, Part(), 1),
+        RowsFound("", "bergen"),
     ],
     ids=lambda message: type(message).__name__,
 )
@@ -74,12 +78,37 @@ def test_what_is_bergens_to_say_is_believed(message: Message) -> None:
         Progress(OSLO_S, "oslo", (), ()),
         Receipt(OSLO_S, "oslo"),
         Tables("", "oslo", (), {}),
+        FindRows("", OSLO_S, Part(), 1),
+        RowsFound("", "oslo"),
     ],
     ids=lambda message: type(message).__name__,
 )
 def test_what_is_anothers_to_say_is_not(message: Message) -> None:
     with pytest.raises(PeerError, match="came from bergen, and only 'oslo' may say it"):
         refuse_forged("bergen", message, "tromso")
+
+
+WRITE = Write(7, b"k", b"\x91\x01", Policy.NOTHING)
+
+
+def test_questions_of_transactions_have_their_bytes_and_their_bounds() -> None:
+    """Worked out by hand from docs/protocol.md, 14."""
+    golden = {
+        FindRows("r", QueryId("oslo", "a"), Part((WRITE,), versions=(Versions(7, 1, 2),), user="anna"), 9): (
+            "94 a172 92 a46f736c6f a161  95 91 96 07 c4016b c4029101 01 c2 c3  90  91 93 07 01 02  a4616e6e61 90  09"
+        ),
+        RowsFound("r", "oslo", (FoundAt(False), FoundAt(True, b"\x91\x02"))): (
+            "94 a172 a46f736c6f 92 92 c2 c0 92 c3 c4029102 c0"
+        ),
+        Changed(7, 1, b"\x92"): "93 07 01 c40192",
+    }
+    for message, said in golden.items():
+        assert msgspec.msgpack.encode(message).hex() == said.replace(" ", "")
+    refuse_unfit_question(FindRows("", OSLO_S, Part((WRITE,)), 1))
+    bad = (Part(staged=(Staged(7, ("0",)),)), Part((msgspec.structs.replace(WRITE, table=0),)))
+    for message in (*(FindRows("", OSLO_S, part, 1) for part in bad), FindRows("", OSLO_S, Part(), 0)):
+        with pytest.raises(PeerError):
+            refuse_unfit_question(message)
 
 
 def test_a_member_that_was_taken_over_begins_and_ends_no_query_of_another() -> None:

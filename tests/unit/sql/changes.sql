@@ -460,6 +460,12 @@ BEGIN TRANSACTION
 Begin
 */
 
+-- case: begin, in SQL's own words
+START TRANSACTION
+/*
+Begin
+*/
+
 -- case: commit
 COMMIT
 /*

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from skerry.model.commits import Committed, Decision, Fence, Part, Policy, Prepared, Staged, Write
-from skerry.model.errors import PeerError, SiteError, StaleSchema, TimedOut, UserError
+from skerry.model.errors import PeerError, RolledBack, SiteError, StaleSchema, TimedOut
 from skerry.tables.clock import seconds
 from skerry.tables.instructions import Answer, Discard, Found, Look, Looked, Persist, ReadReady, ReadRefused, Tell
 from skerry.wire.commit_messages import Decided, Outcome, Prepare, State, Submit, Vote
@@ -114,7 +114,7 @@ def test_a_snapshot_does_not_overwrite_what_came_after_it() -> None:
     members.settle()
     members.submit("oslo", txn("b"), {"oslo": put("k", "b")}, read_ts, read_ts)
     members.settle()
-    assert is_refused(answers(members)[-1], UserError.code)
+    assert is_refused(answers(members)[-1], RolledBack.code)
     assert answers(members)[-1].is_retryable
     assert members.rows["oslo"][b"k"][1] == b"a"
 
