@@ -234,7 +234,7 @@ class Mentions:
                 if column is None or not is_key(column.type):
                     return None, False
                 return (self._by_source[id(source)], column.name), around is scope
-            if not _passes(node, around):
+            if not passes(node, around):
                 return None, False
         return None, False
 
@@ -291,7 +291,7 @@ def _types(scan: Scan) -> list[str]:
     return [column.type for column in scan.table.columns if column.name in scan.columns]
 
 
-def _passes(node: exp.Column, scope: Scope) -> bool:
+def passes(node: exp.Column, scope: Scope) -> bool:
     """Can the name be no column of this scope, so that Spark looks for it in the one around?"""
     names = {part.name.lower() for part in node.parts[:1]}
     return all(
