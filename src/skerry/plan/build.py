@@ -98,11 +98,17 @@ class Builder(Fragments):
 
     # --- the same at every part, finished by the initiator -----------------------------------------
     def add_parts(
-        self, query: Query, source: Source, joined: Sequence[Source] = (), rows: Mapping[str, float] | None = None
+        self,
+        query: Query,
+        source: Source,
+        joined: Sequence[Source] = (),
+        rows: Mapping[str, float] | None = None,
+        known: Mapping[str, str] | None = None,
     ) -> None:
         """Each part's rows in order, the first of them only if there is a limit; the initiator does the rest.
 
-        All rows of the `joined` sources go to each part; `rows` of each member are likely then.
+        All rows of the `joined` sources go to each part; `rows` of each member are likely then. `known`: by member, the
+        name of what it sends.
         """
         shape = self._shape
         # The rows that are skipped may all be in one part: every part sends them.
@@ -126,7 +132,10 @@ class Builder(Fragments):
             count = _rounded(rows[part.member]) if rows is not None else source.estimated_rows(part)
             count = count if wanted is None else min(count, wanted)
             size_bytes = _rounded(count * self.result.row_bytes)
-            self.add(part.member, own, tuple(leaves), output, count, size_bytes, self._is_narrow, source.reason)
+            name = known[part.member] if known is not None and wanted is None else ""
+            self.add(
+                part.member, own, tuple(leaves), output, count, size_bytes, self._is_narrow, source.reason, (name,)
+            )
         senders = tuple(part.member for part in source.parts)
         self._ends_in = Rows(edge, senders, Finish(keys, shape.offset, shape.limit))
 

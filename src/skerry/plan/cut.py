@@ -27,7 +27,7 @@ from skerry.model.table import Column, TablePart
 from skerry.plan.build import Builder
 from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.improve import add_improved
-from skerry.plan.known import result_key
+from skerry.plan.known import groups_key, result_key
 from skerry.plan.mentions import result_size
 from skerry.plan.ordered import with_orders_kept
 from skerry.plan.partial_plan import AtSite, InMember, at_sites, in_member
@@ -172,15 +172,27 @@ def _at_members(query: Query, alike: Alike, shape: Shape, mergeable: bool) -> Pa
 def _add_at_members(
     builder: Builder, each: PartsBeside, query: Query, kept: KeptParts, estimator: Estimator, alike: Alike
 ) -> str:
-    """Answers the rule, if the answer has more bytes than the tables: then it is not sure to be the best."""
+    """Answers the rule where the answer was seen to have more bytes than the tables: then it may not be the best.
+
+    By estimates alone nobody knows: of tables that are written to no values are known.
+    """
     cut, joined = _cut_and_joined(each, query, kept, estimator, alike)
-    held = {part.member: cut.sizes[part.member].rows + 1 for part in cut.parts if part.member in each.members}
+    parts = [part for part in cut.parts if part.member in each.members]
+    text = render(query.tree)
+    known: dict[str, str] = {}
+    for part in parts:
+        there = {other.mentions[0]: [at for at in other.parts if at.member == part.member] for other in joined}
+        known[part.member] = groups_key(part, text, there)
+    seen = {member: estimator.observed.size(key) if estimator.observed else None for member, key in known.items()}
+    sizes = [size for size in seen.values() if size is not None]
     read = sum(size.size_bytes for source in (cut, *joined) for size in source.sizes.values())
     builder.result = result_size(dataclasses.replace(query, tree=without_limit(query.tree)), kept, estimator)
-    rows = {member: builder.result.rows * size / sum(held.values()) for member, size in held.items()}
-    here = tuple(part for part in cut.parts if part.member in each.members)
-    builder.add_parts(query, msgspec.structs.replace(cut, parts=here), joined, rows)
-    return "colocated" if joined and builder.result.size_bytes > read else ""
+    held = sum(cut.sizes[part.member].rows + 1 for part in parts)
+    rows = {part.member: builder.result.rows * (cut.sizes[part.member].rows + 1) / held for part in parts}
+    rows |= {member: float(size.rows) for member, size in seen.items() if size is not None}
+    builder.add_parts(query, msgspec.structs.replace(cut, parts=tuple(parts)), joined, rows, known)
+    is_more = len(sizes) == len(parts) and sum(size.size_bytes for size in sizes) > read
+    return "colocated" if joined and is_more else ""
 
 
 def _cut_and_joined(
@@ -190,7 +202,8 @@ def _cut_and_joined(
     scans = {scan.node_name: scan for scan in query.tables}
     cut, *joined = (_sources([scans[name]], kept, estimator)[0] for name in (each.scan, *each.others))
     joined = [_beside(source, alike) if source.mentions[0] in each.beside else source for source in joined]
-    return msgspec.structs.replace(cut, reason=alike.reason(each.scan, each.beside)), joined
+    reason = alike.reason(each.scan, each.beside) if each.beside or isinstance(each, PartsBeside) else ""
+    return msgspec.structs.replace(cut, reason=reason), joined
 
 
 def _beside(source: Source, alike: Alike) -> Source:

@@ -333,9 +333,10 @@ class _Reader:
         ]
         if equal and all(equal) and layout.types == around.layout.types:
             return
-        is_plain = isinstance(node, exp.Select) and not (_said(node) - {"expressions", "from_", "joins", "where"})
-        is_plain = is_plain and not aggregates(node)
-        if not isinstance(node, exp.Select) or not self._is_pinned(node, env, around, tested if is_plain else []):
+        if not isinstance(node, exp.Select):
+            raise NotAlike("a subquery is not asked about equal keys alone")
+        is_plain = not aggregates(node) and not (_said(node) - {"expressions", "from_", "joins", "where"})
+        if not self._is_pinned(node, env, around, tested if is_plain else []):
             raise NotAlike("a subquery is not asked about equal keys alone")
 
     def _is_pinned(
@@ -670,13 +671,11 @@ def _renamed(output: _Output, alias: exp.Expr | None) -> _Output:
 def _named(output: _Output) -> tuple[Layout, Mapping[str, str]]:
     """By the names of columns, those that are one column's."""
     layout, names = output.layout, output.names or ()
-    keys = tuple(
-        frozenset(names[place] for place in key if place < len(names) and names.count(names[place]) == 1)  # type: ignore[operator,index]
-        for key in layout.keys
-    )
+    known = {place: name for place, name in enumerate(names) if names.count(name) == 1}
+    keys = tuple(frozenset(name for place, name in known.items() if place in key) for key in layout.keys)
     if not keys or not all(keys):
         return Layout(layout.members), {}
-    types = {str(name): type_ for key, type_ in zip(keys, layout.types, strict=True) for name in key}
+    types = {name: type_ for key, type_ in zip(keys, layout.types, strict=True) for name in key}
     return Layout(layout.members, keys, layout.types), types
 
 
