@@ -295,6 +295,16 @@ def test_one_key_asks_one_member_for_all_tables() -> None:
     assert set(readers(planned("SELECT v, w FROM a LEFT JOIN bergen.b AS b ON a.k = b.k"), "b")) == {"bergen"}
 
 
+def test_what_chooses_among_all_rows_is_asked_once() -> None:
+    for sql in (
+        "SELECT a.k FROM a TABLESAMPLE (3 ROWS) JOIN b ON a.k = b.k",
+        "SELECT k FROM (SELECT k FROM a) TABLESAMPLE (3 ROWS) WHERE k IN (SELECT k FROM b)",
+        "SELECT a.k, rand() AS r FROM a JOIN b ON a.k = b.k",
+        "SELECT k FROM a WHERE g = (SELECT id FROM copy LIMIT 1)",
+    ):
+        assert [each.output.edge for each in planned(sql).fragments].count(planned(sql).rows.edge) == 1, sql
+
+
 def test_a_plan_knows_the_versions_of_all_it_reads() -> None:
     plan = planned("SELECT a.k, name FROM a JOIN copy ON g = id")
     assert set(plan.schema_info) == {f"{member}.{table}" for member in MEMBERS for table in ("a", "copy")}

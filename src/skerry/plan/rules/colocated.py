@@ -369,6 +369,8 @@ class _Reader:
     def source(self, source: Source, env: Mapping[str, _Output]) -> tuple[Layout, Mapping[str, str]]:
         """With names of its columns as keys, and types of some of them."""
         node = source.node
+        if _said(node) - {"this", "alias", "expressions"}:
+            raise NotAlike("")  # a sample, or what else chooses among all rows
         if isinstance(node, exp.Table) and source.table is not None:
             return self._table(node.name, source)
         if isinstance(node, exp.Table) and node.name.lower() in env and not isinstance(node.this, exp.Anonymous):
