@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from skerry.catalog.catalog import Catalog, own_part
+from skerry.catalog.catalog import Catalog, own_part, own_version
 from skerry.catalog.topology import Topology
 from skerry.config import Config, Role, parse
 from skerry.model.fragment import Plan
@@ -97,6 +97,10 @@ OWN = {
     for table in [OwnTable(number + 1, name, 1, columns, keys, by, ("oslo", "bergen", "tromso"))]
 }
 OWN_ROWS = {"stock": 20_000, "moves": 900_000, "kinds": 40}
+# Of the columns of each part.
+VERSIONS = dict.fromkeys(ROWS, 1) | {
+    (member, name): own_version(each) for name, each in OWN.items() for member in each.table.members
+}
 _PLAN_ID = re.compile(r"^plan [0-9a-f]{12}")
 
 

@@ -29,7 +29,8 @@ JOINED = (
     ),
     *(f"SELECT l.k, l.n, v FROM {JOIN.format(kind)} AND w > v" for kind in ("LEFT SEMI JOIN", "LEFT ANTI JOIN")),
     "SELECT k, d, count(*), count(DISTINCT w), max(v) FROM lefts FULL JOIN rights USING (k, d) GROUP BY k, d",
-    "SELECT v, name FROM lefts LEFT JOIN names ON id = v WHERE EXISTS (SELECT 1 FROM rights r WHERE r.k = lefts.k AND r.d = lefts.d)",
+    "SELECT v, name FROM lefts l LEFT JOIN names ON id = v WHERE EXISTS "
+    "(SELECT 1 FROM rights r WHERE r.k = l.k AND r.d = l.d)",
     "SELECT k, n FROM lefts l WHERE (d, k) NOT IN (SELECT d, k FROM rights WHERE w > 1)",
     "SELECT k, d, (SELECT sum(w) FROM rights r WHERE r.k = l.k AND r.d = l.d) FROM lefts l",
     "SELECT k, n, row_number() OVER (PARTITION BY d, k ORDER BY n) FROM lefts",
