@@ -206,6 +206,9 @@ SELECT count(*) AS n, max(w) AS m FROM a LEFT JOIN b ON a.k = b.k
 SELECT g, count(DISTINCT h) AS n FROM a FULL JOIN b ON a.k = b.k GROUP BY g HAVING count(*) > 1
 SELECT name, sum(w) AS s FROM a JOIN b ON a.k = b.k JOIN copy ON id = g GROUP BY name
 SELECT DISTINCT g, h FROM a JOIN b ON a.k = b.k
+SELECT count(*) AS n FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND h = 1)
+SELECT g, sum(v) AS s FROM a WHERE k IN (SELECT k FROM b GROUP BY k HAVING count(*) > 1) GROUP BY g HAVING count(*) > 1
+SELECT g, count(*) AS n FROM a JOIN c ON a.k = c.k WHERE v > (SELECT avg(w) FROM b WHERE b.k = a.k) GROUP BY g
 SELECT max(n) AS m FROM (SELECT g, count(*) AS n FROM a LEFT ANTI JOIN b ON a.k = b.k GROUP BY g) AS t
 """.strip().splitlines()
 # Tables that are not alike, joined with two that are: these are not among the edges.
@@ -241,6 +244,8 @@ APART = {
     "SELECT t.k FROM (SELECT k FROM a ORDER BY v, k, g LIMIT 3) AS t JOIN b ON t.k = b.k": "LIMIT",
     "SELECT g AS k FROM a INTERSECT SELECT k FROM b": "set operation",
     "SELECT k FROM a UNION ALL SELECT id FROM copy": "set operation",
+    "SELECT count(*) AS n FROM a WHERE g IN (SELECT h FROM b)": "a subquery",
+    "SELECT g, count(*) AS n FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE h = g) GROUP BY g": "a subquery",
     "SELECT a.k FROM a JOIN b ON a.k = b.k ORDER BY length(CAST(w AS STRING))": "merge by the order",
 }
 

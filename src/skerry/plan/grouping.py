@@ -43,7 +43,7 @@ class Block:
     """`keys` are what the block groups by, in the form of `plain`.
 
     scan: the table whose parts are grouped apart; the others of `seen` are joined with each of them, those `beside` it
-    part by part.
+    part by part. `asked`: scans of subqueries in WHERE.
     has_sets: GROUPING SETS, ROLLUP or CUBE. `aggregates` are the calls of its list, HAVING and ORDER BY.
     SELECT DISTINCT groups by all that it lists.
     """
@@ -55,10 +55,11 @@ class Block:
     has_sets: bool = False
     aggregates: tuple[exp.Expr, ...] = ()
     beside: frozenset[str] = frozenset()
+    asked: tuple[str, ...] = ()
 
     @property
     def others(self) -> tuple[str, ...]:
-        return tuple(each.scan for each in self.seen if each.scan != self.scan)
+        return (*(each.scan for each in self.seen if each.scan != self.scan), *self.asked)
 
     def owner(self, column: exp.Column) -> tuple[Seen, int] | None:
         """The relation that the column surely is of, and its place in the name; a field of a struct stands behind."""
@@ -118,15 +119,19 @@ def block_of(
     if not isinstance(select, exp.Select) or _said(select) - _CLAUSES or select.args.get("from_") is None:
         return None
     seen = _seen(select, scans, sizes, beside_of)
-    if seen is None or not _is_plain(select):
+    if seen is None:
         return None
     cut, relations, beside = seen
+    # Whoever says what is beside the table has looked into the subqueries of WHERE.
+    asked = _asked(select, scans) if beside else ()
+    if not _is_plain(select, asks=bool(asked)):
+        return None
     aggregates = tuple(_calls(select))
     group = select.args.get("group")
     is_distinct = bool(select.args.get("distinct"))
     if is_distinct is bool(aggregates or group is not None or select.args.get("having") is not None):
         return None
-    block = Block(select, cut, relations, aggregates=aggregates, beside=beside)
+    block = Block(select, cut, relations, aggregates=aggregates, beside=beside, asked=asked)
     keys = _keys(group, block) if group is not None else []
     if is_distinct:
         keys = _once(block, [item.unalias() for item in select.expressions])
@@ -184,7 +189,7 @@ def _seen(
     cut = max((each.scan for each in seen), key=lambda scan: (sizes.get(scan, -1), scan))
     if cut not in sizes:
         return None
-    beside = beside_of(select, cut) if beside_of is not None and joins else None
+    beside = beside_of(select, cut) if beside_of is not None and (joins or _asked(select, scans)) else None
     if beside is not None:
         return cut, seen, beside
     place = [each.scan for each in seen].index(cut)
@@ -195,6 +200,12 @@ def _seen(
         return None
     is_cut = all(_kind(join) in ("inner", "left", "semi", "anti") for join in joins[place:])
     return (cut, seen, frozenset()) if is_cut else None
+
+
+def _asked(select: exp.Select, scans: Mapping[str, TableRef]) -> tuple[str, ...]:
+    """The scans of subqueries in WHERE."""
+    where = select.args.get("where")
+    return tuple(node.name for node in find_all(where, exp.Table) if node.name in scans) if where is not None else ()
 
 
 def _kind(join: exp.Join) -> str:
@@ -244,9 +255,13 @@ def _said(node: exp.Expr) -> set[str]:
     return {key for key, value in node.args.items() if value not in (None, [], False)}
 
 
-def _is_plain(select: exp.Select, stars: bool = False) -> bool:
-    """No window, generator, subquery or chance in it, and no star but count's, unless `stars` are allowed."""
+def _is_plain(select: exp.Select, stars: bool = False, asks: bool = False) -> bool:
+    """No window, generator, subquery or chance in it, and no star but count's, unless `stars` are allowed.
+
+    `asks`: WHERE may have subqueries."""
     below = {id(node.this) for node in (select.args["from_"], *(select.args.get("joins") or ()))}
+    if asks:
+        below.add(id(select.args["where"]))
     for node in select.walk(prune=lambda node: id(node) in below):
         if node is select or id(node) in below:
             continue
@@ -349,13 +364,19 @@ def _loose_columns(node: exp.Expr) -> list[exp.Column]:
     return [column for child in node.iter_expressions() for column in _loose_columns(child)]
 
 
+def _own_columns(condition: exp.Expr) -> list[exp.Column]:
+    """Without those of its subqueries."""
+    nodes = condition.walk(prune=lambda node: isinstance(node, exp.Query))
+    return [node for node in nodes if isinstance(node, exp.Column)]
+
+
 def _is_resolved(block: Block) -> bool:
     """Every column is the relation's own, or surely an alias of the list that is no column below."""
     select = block.select
     aliases = [item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)]
     conditions = [select.args.get("where"), *(join.args.get("on") for join in select.args.get("joins") or ())]
     for condition in conditions:
-        if condition is not None and not all(block.is_own(column) for column in find_all(condition, exp.Column)):
+        if condition is not None and not all(block.is_own(column) for column in _own_columns(condition)):
             return False
     inside = [column for call in block.aggregates for column in find_all(call, exp.Column)]
     if not all(block.is_own(column) for column in inside):

@@ -22,6 +22,7 @@ from skerry.plan.site import Site
 from skerry.sql.dialect import render
 from skerry.sql.shape import Shape
 from skerry.sql.statement import Query, Scan
+from skerry.sql.walk import find_all
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def in_member(
     tables = {name: scan.table for name, scan in scans.items()}
     block = block_of(query.tree, tables, sizes, beside_of) if sizes else None
     merge = member_merge(block, shape) if block is not None else None
-    if block is None or merge is None or {each.scan for each in block.seen} != scans.keys():
+    if block is None or merge is None or {block.scan, *block.others} != scans.keys():
         return None
     rows = _group_rows(block, block.keys, merge.tree, scans, parts, site.estimator)
     if shape.limit is not None:
@@ -100,7 +101,10 @@ def at_sites(
     root = query.tree.copy()
     found: list[AtSite] = []
     rooms = rooms or Rooms()
+    within: set[int] = set()  # selects that are gone with those around them
     for select in list(root.find_all(exp.Select)):
+        if id(select) in within:
+            continue
         block = block_of(select, tables, sizes, beside_of)
         merge = site_merge(block, tables, shape if select is root else None) if block is not None else None
         if block is None or merge is None:
@@ -116,6 +120,7 @@ def at_sites(
         is_worth = is_forced or pays(block, rows, width_bytes, scans, parts, site)
         if is_worth and rooms.take(rows.keys(), is_forced):
             found.append(AtSite(merge, rows, width_bytes, block.beside))
+            within |= {id(each) for each in find_all(select, exp.Select)} if block.asked else set()
             root = replaced(root, select, merge.final)
     gone = {name for each in found for name in (each.merge.scan, *each.merge.others)}
     left = tuple(scan for scan in query.tables if scan.node_name not in gone)

@@ -229,8 +229,11 @@ class _Reader:
         self.seen: list[str] = []
 
     def relations(self, select: exp.Select) -> Layout:
-        """Of its FROM."""
-        return _From(self, self._scopes[id(select)], {}).layout
+        """Of its FROM, if subqueries of its WHERE are asked there too."""
+        from_, where = _From(self, self._scopes[id(select)], {}), select.args.get("where")
+        if where is not None:
+            self.check_subqueries(where, {}, from_)
+        return from_.layout
 
     # --- queries --------------------------------------------------------------------------------------
     def query(self, node: exp.Expr, env: Mapping[str, _Output], around: _From | None, is_root: bool = False) -> _Output:
