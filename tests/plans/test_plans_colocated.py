@@ -176,6 +176,7 @@ SELECT a.k, name, w FROM a JOIN b ON a.k = b.k LEFT JOIN copy ON id = h
 SELECT k, v FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND h > g)
 SELECT k, v FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE a.k = b.k) OR g = 1
 SELECT k, v FROM a WHERE k IN (SELECT k FROM b WHERE h > 1)
+WITH t AS (SELECT k FROM b) SELECT k, v FROM a WHERE EXISTS (SELECT 1 FROM t WHERE t.k = a.k)
 SELECT k, v FROM a WHERE k NOT IN (SELECT k FROM b WHERE h > 1)
 SELECT k, v FROM a WHERE (g, k) IN (SELECT h, k FROM b)
 SELECT v FROM p WHERE k IN (SELECT k FROM q WHERE q.d = p.d)
@@ -234,6 +235,8 @@ APART = {
     "SELECT k FROM a WHERE g IN (SELECT h FROM b)": "subquery",
     "SELECT k FROM a WHERE k IN (SELECT h FROM b)": "subquery",
     "SELECT k FROM a WHERE v > (SELECT max(w) FROM b)": "groups",
+    "WITH t AS (SELECT k FROM b) SELECT k FROM a WHERE EXISTS "
+    "(WITH t AS (SELECT h AS k FROM b) SELECT 1 FROM t WHERE t.k = a.k)": "subquery",
     "SELECT k FROM a WHERE k IN (SELECT max(k) FROM b)": "groups",
     "SELECT k FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k OR h = g)": "subquery",
     "SELECT v FROM p WHERE k IN (SELECT k FROM q)": "subquery",

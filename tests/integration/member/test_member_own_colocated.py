@@ -35,6 +35,7 @@ JOINED = (
     "SELECT k, d, (SELECT sum(w) FROM rights r WHERE r.k = l.k AND r.d = l.d) FROM lefts l",
     "SELECT k, n, row_number() OVER (PARTITION BY d, k ORDER BY n) FROM lefts",
     "SELECT DISTINCT d, v, k FROM lefts",
+    "SELECT d, k, count(*), max(v) AS m FROM lefts GROUP BY k, d ORDER BY count(*) DESC, m, d",
     "SELECT l.n, v, w FROM " + JOIN.format("JOIN") + " ORDER BY l.n DESC, v, w LIMIT 4 OFFSET 1",
 )
 MERGED = "SELECT name, sum(w), count(*) FROM " + JOIN.format("LEFT JOIN") + " LEFT JOIN names ON id = v GROUP BY name"

@@ -336,7 +336,7 @@ class _Reader:
         ]
         if equal and all(equal) and layout.types == around.layout.types:
             return
-        if not isinstance(node, exp.Select):
+        if not isinstance(node, exp.Select) or node.args.get("with_"):
             raise NotAlike("a subquery is not asked about equal keys alone")
         is_plain = not aggregates(node) and not (_said(node) - {"expressions", "from_", "joins", "where"})
         if not self._is_pinned(node, env, around, tested if is_plain else []):
