@@ -20,14 +20,13 @@ from skerry.model.amounts import listed
 from skerry.model.names import TableRef
 from skerry.model.table import TablePart
 from skerry.plan.grouping import has_grouping_sets, set_leaves
-from skerry.plan.mentions import passes, read_scopes
 from skerry.plan.relations import aggregates, join_kind
 from skerry.sql.functions import is_deterministic
 from skerry.sql.push import conjuncts, split
-from skerry.sql.scope import Scope, Source
+from skerry.sql.scope import Scope, Scopes, Source, passes
 from skerry.sql.statement import Query
 from skerry.sql.types import decimal_of
-from skerry.sql.walk import bare, children_of
+from skerry.sql.walk import bare, children_of, find_all
 
 # Values of these types that are equal to Spark have one bucket; texts with a collation are equal in other ways.
 _TYPES = frozenset(
@@ -225,7 +224,10 @@ class _Reader:
         self._first = first
         self._shipped = shipped
         self._ships = ships
-        self._scopes = {id(each.select): each for each in read_scopes(tree, alike.scans).all}
+        scans = {id(each): alike.scans[each.name] for each in find_all(tree, exp.Table) if each.name in alike.scans}
+        scopes = Scopes({number: scan.table for number, scan in scans.items()})
+        scopes.read(tree, {}, None)
+        self._scopes = {id(each.select): each for each in scopes.all}
         self.seen: list[str] = []
 
     def relations(self, select: exp.Select) -> Layout:
