@@ -24,7 +24,7 @@ from skerry.testing.cluster import LocalCluster
 from skerry.testing.sites import write_config
 from skerry.testing.topologies import ONE, Files, clusters, make_files
 
-SITES, LITE = ("oslo", "bergen"), ("kiosk",)
+SITES, LITE = ("oslo", "bergen", "tromso"), ("kiosk",)
 SOURCE = "_files"  # ends the names of the tables that the rows come from
 GLOBAL = ("nation", "region")  # a copy at each member
 

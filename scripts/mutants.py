@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TIMEOUT_S = 600
 SIMULATION_TIMEOUT_S = 3600
 FAILED = 1  # exit status of pytest and of the simulation; 2 and more mean that they did not run
-PARTS = ("src", "sim", "tests", "bench", "chaos", "soak", "fuzz", "scripts", "pyproject.toml")
+PARTS = ("src", "sim", "tests", "bench", "chaos", "soak", "fuzz", "metamorphic", "scripts", "pyproject.toml")
 
 
 class Verdict(NamedTuple):

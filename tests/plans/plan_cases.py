@@ -17,17 +17,19 @@ from typing import Any
 
 import yaml
 
-from skerry.catalog.catalog import Catalog
+from skerry.catalog.catalog import Catalog, own_part, own_version
 from skerry.catalog.topology import Topology
 from skerry.config import Config, Role, parse
 from skerry.model.fragment import Plan
 from skerry.model.limits import Limits
+from skerry.model.sharded import Definition, OwnColumn, OwnTable
 from skerry.model.table import ColumnStats, PartStats, TablePart
 from skerry.plan.cut import Site, make_plan
 from skerry.plan.egress import EgressRules
 from skerry.plan.explain import explain
 from skerry.plan.rules import Rules, read_rules
 from skerry.sql.statement import Query, analyse
+from skerry.tables.catalogue import first_map
 
 FOLDER = Path(__file__).parent
 LIMITS = Limits()
@@ -80,6 +82,25 @@ STATS: dict[tuple[str, str], dict[str, tuple[Any, Any]]] = {
         "k_note": ("", "y"),
     },
 }
+# Tables of our own: DISTRIBUTED BY their first column, but for the last, which is copied.
+OWN = {
+    name: Definition(table, first_map(table))
+    for number, (name, columns) in enumerate(
+        {
+            "stock": (OwnColumn("item", "bigint"), OwnColumn("kind", "int"), OwnColumn("cost", "decimal(15,2)")),
+            "moves": (OwnColumn("item", "bigint"), OwnColumn("day", "int"), OwnColumn("qty", "int")),
+            "kinds": (OwnColumn("id", "int"), OwnColumn("label", "string")),
+        }.items()
+    )
+    for keys in [tuple(each.name for each in columns[:2])]
+    for by in [keys[:1] if name != "kinds" else ()]
+    for table in [OwnTable(number + 1, name, 1, columns, keys, by, ("oslo", "bergen", "tromso"))]
+}
+OWN_ROWS = {"stock": 20_000, "moves": 900_000, "kinds": 40}
+# Of the columns of each part.
+VERSIONS = dict.fromkeys(ROWS, 1) | {
+    (member, name): own_version(each) for name, each in OWN.items() for member in each.table.members
+}
 _PLAN_ID = re.compile(r"^plan [0-9a-f]{12}")
 
 
@@ -92,7 +113,11 @@ def cluster() -> tuple[Config, Catalog]:
             for table, each in member.tables.items()
             for rows in [ROWS[(name, table)]]
         ]
+        parts += [
+            own_part(OWN[own], name, rows, rows * 20) for own, rows in OWN_ROWS.items() if member.role is Role.DATA
+        ]
         catalog.learn(name, parts, {})
+    catalog.define(OWN.values())
     return config, catalog
 
 

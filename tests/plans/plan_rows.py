@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from metamorphic.in_duckdb import Tables
 from skerry.model.table import Column
-from tests.plans.plan_cases import CONFIG, STATS
+from skerry.tables.bucket import buckets_of
+from tests.plans.plan_cases import CONFIG, OWN, STATS
 
 _TEXTS = ("x", "NORWAY", "y", "")
 _ARROW = {
@@ -27,7 +28,7 @@ _ARROW = {
 
 def made_up(random: Random) -> Tables:
     """Every table of the fixtures' cluster with a few rows, NULLs and keys that meet now and then."""
-    return {
+    return own_rows(random) | {
         (name, table): pa.table(
             {
                 column.name: _values(column, random, rows, STATS.get((name, table), {}).get(column.name))
@@ -38,6 +39,22 @@ def made_up(random: Random) -> Tables:
         for table, each in member.tables.items()
         for rows in [random.choice((0, 3, 8, 20))]
     }
+
+
+def own_rows(random: Random) -> dict[tuple[str, str], pa.Table]:
+    """Of tables of our own, each row where its bucket is."""
+    found: dict[tuple[str, str], pa.Table] = {}
+    for name, each in OWN.items():
+        rows, by = random.choice((0, 3, 8, 20)), each.table.distributed_by
+        keys = [pa.array([random.randrange(8) for _ in range(rows)], _ARROW[each.table.columns[0].type])]
+        others = [_values(Column(column.name, column.type), random, rows) for column in each.table.columns[1:]]
+        whole = pa.table([*keys, *others], names=[column.name for column in each.table.columns])
+        places = buckets_of(keys, each.table.buckets) if by else []
+        for member in each.table.members:
+            here = [group[:2] for group in each.buckets.groups if group[2] == member]
+            mine = [any(first <= place < upto for first, upto in here) for place in places]
+            found[member, name] = whole.filter(pa.array(mine, pa.bool_())) if by else whole
+    return found
 
 
 def _values(column: Column, random: Random, rows: int, known: tuple[Any, Any] | None = None) -> pa.Array:

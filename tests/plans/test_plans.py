@@ -14,7 +14,7 @@ from skerry.plan.cache import fingerprint
 from skerry.sql.dialect import render
 from skerry.sql.lexer import tokens_of
 from skerry.sql.parse import parse_query
-from tests.plans.plan_cases import CATALOG, CONFIG, FOLDER, ROWS, UPDATES, Case, all_cases, read_cases, rewrite
+from tests.plans.plan_cases import CATALOG, CONFIG, FOLDER, UPDATES, VERSIONS, Case, all_cases, read_cases, rewrite
 
 if UPDATES:
     rewrite()
@@ -116,8 +116,8 @@ def tables_are_read_where_they_are_under_their_own_names(plan: Plan) -> None:
     for fragment in plan.fragments:
         for leaf in fragment.leaves:
             if isinstance(leaf, TableLeaf):
-                assert (fragment.member, leaf.table) in ROWS
-                assert plan.schema_info[f"{fragment.member}.{leaf.table}"] == 1
+                version = VERSIONS[fragment.member, leaf.table]
+                assert plan.schema_info[f"{fragment.member}.{leaf.table}"] == version
     assert CONFIG.members.keys() >= {fragment.member for fragment in plan.fragments}
 
 
@@ -160,5 +160,5 @@ def test_all_tables_of_the_topology_are_used() -> None:
         for leaf in fragment.leaves
         if isinstance(leaf, TableLeaf)
     }
-    assert used == set(ROWS)
+    assert used == VERSIONS.keys()
     assert CATALOG.names()

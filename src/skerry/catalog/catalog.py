@@ -13,7 +13,7 @@ from skerry.model.config import Config, MemberConfig
 from skerry.model.errors import PeerError, SiteError, UserError, quoting
 from skerry.model.names import DEFAULT_SCHEMA, TableRef
 from skerry.model.nearest import did_you_mean
-from skerry.model.sharded import Definition, OwnTable
+from skerry.model.sharded import Definition
 from skerry.model.table import Column, Spread, TablePart
 
 # What SHOW TABLES says of tables of our own.
@@ -52,9 +52,12 @@ def _configured(member: MemberConfig) -> dict[str, str]:
     return {name.lower(): name for name in member.tables}
 
 
-def own_version(table: OwnTable) -> int:
-    """The schema_version of its parts: no other table, and no other version of it, has the same."""
-    return table.id << 32 | table.version
+def own_version(definition: Definition) -> int:
+    """The schema_version of its parts: no other table, and no other version of it or of its bucket map, has the same.
+
+    Both versions only rise, so their sum does with each change.
+    """
+    return definition.table.id << 32 | definition.table.version + definition.buckets.version
 
 
 def own_part(definition: Definition, member: str, rows: int | None = None, size_bytes: int = 0) -> TablePart:
@@ -64,7 +67,7 @@ def own_part(definition: Definition, member: str, rows: int | None = None, size_
     spread = Spread(table.distributed_by, table.buckets, here) if table.distributed_by else Spread()
     # What was seen of its size counts until it has doubled.
     doubled = (rows or 0).bit_length()
-    return TablePart(table.name, member, columns, rows, size_bytes, own_version(table), doubled, own=spread)
+    return TablePart(table.name, member, columns, rows, size_bytes, own_version(definition), doubled, own=spread)
 
 
 class Catalog:
@@ -109,7 +112,7 @@ class Catalog:
             if member not in table.members:
                 continue
             told = self._told.get(name, {}).get(table.name.lower())
-            if told is not None and told.schema_version == own_version(table):
+            if told is not None and told.schema_version == own_version(definition):
                 found[table.name.lower()] = own_part(definition, member, told.rows, told.size_bytes)
             else:
                 found[table.name.lower()] = own_part(definition, member)
@@ -190,6 +193,16 @@ class Catalog:
             return {}
         own = (self._sites[member].own.get(ref.name.lower()) for member in self._holders(ref.name))
         return {part.member: part.own for part in own if part is not None and part.own is not None}
+
+    def beside(self, ref: TableRef) -> tuple[TablePart, ...]:
+        """All parts of a table of our own, every copy of one that is copied; () for any other.
+
+        Nothing is said of one of which rows or values are hidden: masked keys are not where their buckets are.
+        """
+        holders = self._holders(ref.name)
+        own = [part for each in holders if (part := self._sites[each].own.get(ref.name.lower())) is not None]
+        is_hidden = any(self.is_veiled(each, ref.name) for each in holders)
+        return tuple(own) if len(own) == len(holders) and not is_hidden else ()
 
     def nearest(self, members: Iterable[str]) -> Self:
         """The same catalog for a query that reads copies at the first of these that has one."""

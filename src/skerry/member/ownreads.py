@@ -85,12 +85,12 @@ class OwnReads:
         planned = {place.lower(): version for place, version in schema_info.items()}
         version = planned.get(f"{self._member}.{name}".lower())
         found = self._own.definitions.get(name.lower())
-        if found is None or own_version(found.table) != version:
+        if found is None or own_version(found) != version:
             await self.catch_up()
             found = self._own.definitions.get(name.lower())
         if version is None:
             raise no_table(self._member, name)
-        if found is None or own_version(found.table) != version or self._member not in found.table.members:
+        if found is None or own_version(found) != version or self._member not in found.table.members:
             raise stale(self._member, name)
         return found
 

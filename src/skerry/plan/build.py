@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from sqlglot import exp
 
-from skerry.model.fragment import Finish, Leaf, LeftOut, Output, Plan, Rows, SortKey
+from skerry.model.fragment import Finish, Leaf, LeftOut, Output, Plan, Rows, SortKey, TableLeaf
 from skerry.model.limits import Limits
+from skerry.model.table import TablePart
 from skerry.plan.bound import most_rows, reads_tables_only
 from skerry.plan.cache import fingerprint
 from skerry.plan.estimate import Estimate
@@ -44,11 +45,25 @@ class Builder(Fragments):
         self.result_key, self.is_result_seen = "", False
         self._ends_in: Rows | None = None
         self.result = Estimate(0.0, {}, 0.0)
+        self.note = ""  # why tables of our own are not joined where they are
 
-    def plan(self, sources: Sequence[Source], parameters: tuple[str, ...], left_out: tuple[LeftOut, ...]) -> Plan:
+    def plan(
+        self,
+        sources: Sequence[Source],
+        parameters: tuple[str, ...],
+        left_out: tuple[LeftOut, ...],
+        beside: Sequence[TablePart] = (),
+    ) -> Plan:
+        """`beside`: parts that fragments may read which are no source's."""
         assert self._ends_in is not None
         every = [each for source in sources for each in (source, *source.joined)]
         info = {f"{part.member}.{part.table}": part.schema_version for source in every for part in source.parts}
+        read = {
+            (each.member, leaf.table) for each in self.fragments for leaf in each.leaves if isinstance(leaf, TableLeaf)
+        }
+        info |= {
+            f"{part.member}.{part.table}": part.schema_version for part in beside if (part.member, part.table) in read
+        }
         fragments, ends_in, known = run_once(
             self.fragments, self._ends_in, self.known, lambda each: is_stable(self.trees[each.id])
         )
@@ -77,16 +92,23 @@ class Builder(Fragments):
             edge, (self._site.initiator,), order, keys, is_bounded or rows_max > 0, 0 if is_bounded else rows_max
         )
         rows, size_bytes = _rounded(self.result.rows), _rounded(self.result.size_bytes)
+        reason = "; ".join(filter(None, (reason, self.note)))
         self.add(member, tree, tuple(leaves), output, rows, size_bytes, self._is_narrow, reason, (self.result_key,))
         self._ends_in = Rows(edge, (member,))
 
     # --- the same at every part, finished by the initiator -----------------------------------------
     def add_parts(
-        self, query: Query, source: Source, joined: Sequence[Source] = (), rows: Mapping[str, float] | None = None
+        self,
+        query: Query,
+        source: Source,
+        joined: Sequence[Source] = (),
+        rows: Mapping[str, float] | None = None,
+        known: Mapping[str, str] | None = None,
     ) -> None:
         """Each part's rows in order, the first of them only if there is a limit; the initiator does the rest.
 
-        All rows of the `joined` sources go to each part; `rows` of each member are likely then.
+        All rows of the `joined` sources go to each part; `rows` of each member are likely then. `known`: by member, the
+        name of what it sends.
         """
         shape = self._shape
         # The rows that are skipped may all be in one part: every part sends them.
@@ -99,7 +121,7 @@ class Builder(Fragments):
         elif shape.has_order:
             order = "merge"
             put_sort_by(tree, shape.columns)
-        assert isinstance(tree, exp.Select)
+        assert isinstance(tree, exp.Query)
         keys = shape.order_keys or ()
         edge = self.edge()
         keys_sent, receivers = keys if order == "merge" else (), (self._site.initiator,)
@@ -110,7 +132,10 @@ class Builder(Fragments):
             count = _rounded(rows[part.member]) if rows is not None else source.estimated_rows(part)
             count = count if wanted is None else min(count, wanted)
             size_bytes = _rounded(count * self.result.row_bytes)
-            self.add(part.member, own, tuple(leaves), output, count, size_bytes, self._is_narrow)
+            name = known[part.member] if known is not None and wanted is None else ""
+            self.add(
+                part.member, own, tuple(leaves), output, count, size_bytes, self._is_narrow, source.reason, (name,)
+            )
         senders = tuple(part.member for part in source.parts)
         self._ends_in = Rows(edge, senders, Finish(keys, shape.offset, shape.limit))
 
@@ -137,7 +162,7 @@ class Builder(Fragments):
             rows = merged.rows[part.member]
             known = groups_key(part, self.text_of(merge.tree), {each.mentions[0]: each.parts for each in joined})
             size_bytes = rows * merged.row_bytes
-            self.add(part.member, own, tuple(leaves), output, rows, size_bytes, self._is_narrow, "", (known,))
+            self.add(part.member, own, tuple(leaves), output, rows, size_bytes, self._is_narrow, cut.reason, (known,))
         senders = tuple(part.member for part in cut.parts)
         self._ends_in = Rows(edge, senders, Finish(merge.keys, shape.offset, shape.limit, merge.steps))
 

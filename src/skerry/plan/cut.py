@@ -3,7 +3,8 @@
 Five shapes, tried in this order:
 1. everything at one site: the query runs there whole;
 2. one table with parts at several sites and nothing but projection, filter, order and limit: each site
-   runs the query on its part, the initiator gathers or merges;
+   runs the query on its part, the initiator gathers or merges; so for any query over tables of our own whose answer
+   is made of what each member has (rule `colocated`);
 3. such a table grouped: each site groups its part, the initiator merges the groups (rule `aggregates`);
 4. such a table joined with others, which go to each part: as 2, where that costs less (rule `topn`);
 5. otherwise the rest runs at the site where the fewest bytes arrive (strategy `bottom-up`: where the rows meet).
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 import xxhash
@@ -26,11 +27,12 @@ from skerry.model.table import Column, TablePart
 from skerry.plan.build import Builder
 from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.improve import add_improved
-from skerry.plan.known import result_key
+from skerry.plan.known import groups_key, result_key
 from skerry.plan.mentions import result_size
 from skerry.plan.ordered import with_orders_kept
 from skerry.plan.partial_plan import AtSite, InMember, at_sites, in_member
 from skerry.plan.place import Rooms, bottom_up_places, bottom_up_reason, fewest_arriving, with_ways
+from skerry.plan.rules.colocated import Alike, PartsBeside
 from skerry.plan.rules.prune import KeptParts, Parts
 from skerry.plan.rules.topn import LIMIT_MAX
 from skerry.plan.sail_gaps import for_sail
@@ -58,19 +60,20 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
         # What reads itself is read again and again, each time with other rows; NEAREST chooses among all rows.
         # No rule has proven itself over either.
         site = msgspec.structs.replace(site, rules=msgspec.structs.replace(site.rules, on=frozenset()))
-    plan, is_topn = _plan(query, catalog, site, limits)
-    if is_topn:
-        # What the parts are joined with goes to each of them: rows that travel reduced may be fewer.
-        fewer = msgspec.structs.replace(site.rules, on=site.rules.on - {"topn"})
+    plan, doubt = _plan(query, catalog, site, limits)
+    if doubt:
+        # What the parts are joined with goes to each of them: rows that travel reduced may be fewer. So may those of
+        # tables whose join has more.
+        fewer = msgspec.structs.replace(site.rules, on=site.rules.on - {doubt})
         other, _ = _plan(query, catalog, msgspec.structs.replace(site, rules=fewer), limits)
         plan = cheaper(plan, other, site)
     _check_ways(plan, site.topology)
     return plan
 
 
-def _plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> tuple[Plan, bool]:
-    """And whether rule `topn` is in it."""
-    is_whole, is_topn = site.rules.baseline == "tables", False
+def _plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> tuple[Plan, str]:
+    """And the rule in it without which a plan may cost less, if there is one."""
+    is_whole, doubt = site.rules.baseline == "tables", ""
     kept = KeptParts(catalog, site.rules.has("prune") and not is_whole, site.initiator)
     estimator = site.estimator
     sources = _whole_tables(query.tables, kept, estimator) if is_whole else _sources(query.tables, kept, estimator)
@@ -80,6 +83,7 @@ def _plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> tuple[Pla
     text = render(query.tree)
     builder = Builder(_nonce(text), site, limits, shape, mergeable, _rows_are_narrow(query, sources, limits))
     _see_result(builder, result_key(text, _parts_of(sources)), site)
+    alike = Alike(query, kept.beside if site.rules.has("colocated") and not is_whole else None)
     if is_whole or (site.rules.root == "initiator" and not site.rules.on):
         _size_result(builder, query, kept, estimator)
         builder.add_rest(query, sources, _home(holders, site))
@@ -89,34 +93,43 @@ def _plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> tuple[Pla
     elif _runs_at_every_part(sources, shape, mergeable):
         _size_result(builder, query, kept, estimator)
         builder.add_parts(query, sources[0])
-    elif (merged := _in_member(query, sources, shape, site, limits)) is not None:
-        builder.add_merged(merged, *_cut_and_joined(merged.scan, merged.others, query, kept, estimator))
-    elif (each := _at_parts(query, sources, shape, mergeable, site)) is not None:
-        is_topn = True
-        _add_joined_parts(builder, each, query, kept, estimator)
+    elif (beside := _at_members(query, alike, shape, mergeable)) is not None:
+        doubt = _add_at_members(builder, beside, query, kept, estimator, alike)
+    elif (merged := _in_member(query, sources, shape, site, limits, alike)) is not None:
+        builder.add_merged(merged, *_cut_and_joined(merged, query, kept, estimator, alike))
+    elif (each := _at_parts(query, sources, shape, mergeable, site, alike)) is not None:
+        doubt = "topn"
+        _add_joined_parts(builder, each, query, kept, estimator, alike)
     elif site.rules.on:
-        is_topn = _add_improved(builder, query, sources, shape, kept, site)
+        doubt = "topn" if _add_improved(builder, query, sources, shape, kept, site, alike) else ""
     else:
         _size_result(builder, query, kept, estimator)
         builder.add_rest(query, sources, *_rest_member(sources, site))
-    return builder.plan(sources, tuple(query.parameters), kept.left_out), is_topn
+    return builder.plan(sources, tuple(query.parameters), kept.left_out, alike.parts()), doubt
 
 
 def _add_improved(
-    builder: Builder, query: Query, sources: Sequence[Source], shape: Shape, kept: KeptParts, site: Site
+    builder: Builder,
+    query: Query,
+    sources: Sequence[Source],
+    shape: Shape,
+    kept: KeptParts,
+    site: Site,
+    alike: Alike,
 ) -> bool:
     """A plan by the rules; answers whether rule `topn` is in it."""
     whole, estimator = query, site.estimator
-    scans = {scan.node_name: scan for scan in query.tables}
     rooms = Rooms(site.topology)
     found: list[AtSite] = []
     bounded: list[AtSite] = []
     if site.rules.has("aggregates"):
         always, is_bounded = site.rules.aggregates_always, site.rules.has("topn")
-        query, found = at_sites(query, _parts_of(sources), shape, site, always, rooms, is_bounded)
+        query, found = at_sites(query, _parts_of(sources), shape, site, always, rooms, is_bounded, alike.beside)
     if site.rules.has("topn"):
-        query, bounded = bounded_at_sites(query, _parts_of(sources), site, rooms)
-    partials = [_partial_source(each, scans, kept, estimator) for each in (*found, *bounded)]
+        query, bounded = bounded_at_sites(query, _parts_of(sources), site, rooms, alike.beside)
+    if not any(each.beside for each in (*found, *bounded)):
+        builder.note = alike.note
+    partials = [_partial_source(each, whole, kept, estimator, alike) for each in (*found, *bounded)]
     # Nobody knows the values of partial rows: the result is that of the query as it was written.
     if partials:
         _size_result(builder, whole, kept, estimator)
@@ -124,12 +137,18 @@ def _add_improved(
     return bool(bounded)
 
 
-def _at_parts(query: Query, sources: Sequence[Source], shape: Shape, mergeable: bool, site: Site) -> PartsJoined | None:
-    return at_parts(query, _parts_of(sources), shape, mergeable) if site.rules.has("topn") else None
+def _at_parts(
+    query: Query, sources: Sequence[Source], shape: Shape, mergeable: bool, site: Site, alike: Alike
+) -> PartsJoined | None:
+    if not site.rules.has("topn"):
+        return None
+    return at_parts(query, _parts_of(sources), shape, mergeable, alike.beside)
 
 
-def _add_joined_parts(builder: Builder, each: PartsJoined, query: Query, kept: KeptParts, estimator: Estimator) -> None:
-    cut, joined = _cut_and_joined(each.scan, each.others, query, kept, estimator)
+def _add_joined_parts(
+    builder: Builder, each: PartsJoined, query: Query, kept: KeptParts, estimator: Estimator, alike: Alike
+) -> None:
+    cut, joined = _cut_and_joined(each, query, kept, estimator, alike)
     # A part's share of the result is its share of the rows.
     builder.result = result_size(dataclasses.replace(query, tree=without_limit(query.tree)), kept, estimator)
     held = sum(size.rows for size in cut.sizes.values())
@@ -137,13 +156,59 @@ def _add_joined_parts(builder: Builder, each: PartsJoined, query: Query, kept: K
     builder.add_parts(query, cut, joined, rows)
 
 
+def _at_members(query: Query, alike: Alike, shape: Shape, mergeable: bool) -> PartsBeside | None:
+    """The same as for one table: bounds that the initiator can apply again, and an order that it can merge by."""
+    is_bounded = shape.limit is not None or bool(shape.offset)
+    if not shape.bounds_known or (shape.limit or 0) + shape.offset > LIMIT_MAX:
+        return None
+    if not isinstance(query.tree, exp.Select) and (shape.has_order or is_bounded):
+        return None
+    if shape.has_order and not mergeable:
+        alike.why_not = "the initiator cannot merge by the order"
+        return None
+    return alike.whole()
+
+
+def _add_at_members(
+    builder: Builder, each: PartsBeside, query: Query, kept: KeptParts, estimator: Estimator, alike: Alike
+) -> str:
+    """Answers the rule where the answer was seen to have more bytes than the tables: then it may not be the best.
+
+    By estimates alone nobody knows: of tables that are written to no values are known.
+    """
+    cut, joined = _cut_and_joined(each, query, kept, estimator, alike)
+    parts = [part for part in cut.parts if part.member in each.members]
+    text = render(query.tree)
+    known: dict[str, str] = {}
+    for part in parts:
+        there = {other.mentions[0]: [at for at in other.parts if at.member == part.member] for other in joined}
+        known[part.member] = groups_key(part, text, there)
+    seen = {member: estimator.observed.size(key) if estimator.observed else None for member, key in known.items()}
+    sizes = [size for size in seen.values() if size is not None]
+    read = sum(size.size_bytes for source in (cut, *joined) for size in source.sizes.values())
+    builder.result = result_size(dataclasses.replace(query, tree=without_limit(query.tree)), kept, estimator)
+    held = sum(cut.sizes[part.member].rows + 1 for part in parts)
+    rows = {part.member: builder.result.rows * (cut.sizes[part.member].rows + 1) / held for part in parts}
+    rows |= {member: float(size.rows) for member, size in seen.items() if size is not None}
+    builder.add_parts(query, msgspec.structs.replace(cut, parts=tuple(parts)), joined, rows, known)
+    is_more = len(sizes) == len(parts) and sum(size.size_bytes for size in sizes) > read
+    return "colocated" if joined and is_more else ""
+
+
 def _cut_and_joined(
-    scan: str, others: Sequence[str], query: Query, kept: KeptParts, estimator: Estimator
+    each: InMember | PartsJoined | PartsBeside, query: Query, kept: KeptParts, estimator: Estimator, alike: Alike
 ) -> tuple[Source, list[Source]]:
     """The source whose parts are read apart, and those that all of them are joined with."""
-    scans = {each.node_name: each for each in query.tables}
-    cut, *joined = (_sources([scans[name]], kept, estimator)[0] for name in (scan, *others))
-    return cut, joined
+    scans = {scan.node_name: scan for scan in query.tables}
+    cut, *joined = (_sources([scans[name]], kept, estimator)[0] for name in (each.scan, *each.others))
+    joined = [_beside(source, alike) if source.mentions[0] in each.beside else source for source in joined]
+    reason = alike.reason(each.scan, each.beside) if each.beside or isinstance(each, PartsBeside) else ""
+    return msgspec.structs.replace(cut, reason=reason), joined
+
+
+def _beside(source: Source, alike: Alike) -> Source:
+    """With all its parts: each is read by its own member alone."""
+    return msgspec.structs.replace(source, parts=alike.parts(source.mentions[0]), is_beside=True)
 
 
 def _without_brackets(query: Query) -> Query:
@@ -223,15 +288,18 @@ def _parts_of(sources: Sequence[Source]) -> dict[str, tuple[TablePart, ...]]:
     return {mention: source.parts for source in sources for mention in source.mentions}
 
 
-def _in_member(query: Query, sources: Sequence[Source], shape: Shape, site: Site, limits: Limits) -> InMember | None:
+def _in_member(
+    query: Query, sources: Sequence[Source], shape: Shape, site: Site, limits: Limits, alike: Alike
+) -> InMember | None:
     if not site.rules.has("aggregates") or (shape.limit or 0) + shape.offset > LIMIT_MAX:
         return None
-    return in_member(query, _parts_of(sources), shape, limits, site, site.rules.aggregates_always)
+    return in_member(query, _parts_of(sources), shape, limits, site, site.rules.aggregates_always, alike.beside)
 
 
-def _partial_source(each: AtSite, scans: Mapping[str, Scan], kept: KeptParts, estimator: Estimator) -> Source:
+def _partial_source(each: AtSite, query: Query, kept: KeptParts, estimator: Estimator, alike: Alike) -> Source:
     merge = each.merge
-    cut, *joined = (_sources([scans[name]], kept, estimator)[0] for name in (merge.scan, *merge.others))
+    at = PartsJoined(merge.scan, merge.others, each.beside)
+    cut, joined = _cut_and_joined(at, query, kept, estimator, alike)
     return Source(
         cut.mentions,
         cut.table,
@@ -242,6 +310,7 @@ def _partial_source(each: AtSite, scans: Mapping[str, Scan], kept: KeptParts, es
         each.rows,
         tuple(joined),
         partial_row_bytes=each.row_bytes,
+        reason=cut.reason,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -23,6 +23,8 @@ _SETS = exp.Rollup | exp.Cube | exp.GroupingSets
 _OF_GROUPING = frozenset(("grouping", "grouping_id"))
 
 Types = Mapping[str, str | None]
+# Scans that each member of the one that is cut reads its own part of (rule `colocated`); None if there are none.
+BesideOf = Callable[[exp.Select, str], frozenset[str] | None]
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class Seen:
 class Block:
     """`keys` are what the block groups by, in the form of `plain`.
 
-    scan: the table whose parts are grouped apart; the others of `seen` are joined with each of them.
+    scan: the table whose parts are grouped apart; the others of `seen` are joined with each of them, those `beside` it
+    part by part. `asked`: scans of subqueries in WHERE.
     has_sets: GROUPING SETS, ROLLUP or CUBE. `aggregates` are the calls of its list, HAVING and ORDER BY.
     SELECT DISTINCT groups by all that it lists.
     """
@@ -51,10 +54,12 @@ class Block:
     keys: tuple[exp.Expr, ...] = ()
     has_sets: bool = False
     aggregates: tuple[exp.Expr, ...] = ()
+    beside: frozenset[str] = frozenset()
+    asked: tuple[str, ...] = ()
 
     @property
     def others(self) -> tuple[str, ...]:
-        return tuple(each.scan for each in self.seen if each.scan != self.scan)
+        return (*(each.scan for each in self.seen if each.scan != self.scan), *self.asked)
 
     def owner(self, column: exp.Column) -> tuple[Seen, int] | None:
         """The relation that the column surely is of, and its place in the name; a field of a struct stands behind."""
@@ -104,42 +109,52 @@ class Block:
         return {form(key): index for index, key in enumerate(self.keys)}
 
 
-def block_of(select: exp.Expr, scans: Mapping[str, TableRef], sizes: Mapping[str, int]) -> Block | None:
+def block_of(
+    select: exp.Expr, scans: Mapping[str, TableRef], sizes: Mapping[str, int], beside_of: BesideOf | None = None
+) -> Block | None:
     """The block, if it has the one shape that partial aggregates are for, and everything in it is known.
 
     `sizes` has the rows of the scans whose tables have parts at several members; the largest is cut.
     """
     if not isinstance(select, exp.Select) or _said(select) - _CLAUSES or select.args.get("from_") is None:
         return None
-    seen = _seen(select, scans, sizes)
-    if seen is None or not _is_plain(select):
+    seen = _seen(select, scans, sizes, beside_of)
+    if seen is None:
+        return None
+    cut, relations, beside = seen
+    # Whoever says what is beside the table has looked into the subqueries of WHERE.
+    asked = _asked(select, scans) if beside else ()
+    if not _is_plain(select, asks=bool(asked)):
         return None
     aggregates = tuple(_calls(select))
     group = select.args.get("group")
     is_distinct = bool(select.args.get("distinct"))
     if is_distinct is bool(aggregates or group is not None or select.args.get("having") is not None):
         return None
-    block = Block(select, *seen, aggregates=aggregates)
+    block = Block(select, cut, relations, aggregates=aggregates, beside=beside, asked=asked)
     keys = _keys(group, block) if group is not None else []
     if is_distinct:
         keys = _once(block, [item.unalias() for item in select.expressions])
     if keys is None or not all(_is_own(key, block) for key in keys):
         return None
-    has_sets = group is not None and _has_sets(group)
+    has_sets = group is not None and has_grouping_sets(group)
     if has_sets and not keys:
         return None  # of no rows, GROUPING SETS ((), ()) makes no group: partial rows would make one
     block = replace(block, keys=tuple(keys), has_sets=has_sets)
     return block if _is_resolved(block) else None
 
 
-def rows_of(select: exp.Expr, scans: Mapping[str, TableRef], sizes: Mapping[str, int]) -> Block | None:
+def rows_of(
+    select: exp.Expr, scans: Mapping[str, TableRef], sizes: Mapping[str, int], beside_of: BesideOf | None = None
+) -> Block | None:
     """A block that groups nothing: each of its rows has one row of the scan that is cut, which `sizes` has."""
     if not isinstance(select, exp.Select) or _said(select) - _ROWS or select.args.get("from_") is None:
         return None
-    seen = _seen(select, scans, sizes)
+    seen = _seen(select, scans, sizes, beside_of)
     if seen is None or not _is_plain(select, stars=True) or any(_calls(select)):
         return None
-    return Block(select, *seen)
+    cut, relations, beside = seen
+    return Block(select, cut, relations, beside=beside)
 
 
 def is_resolved(block: Block) -> bool:
@@ -161,9 +176,9 @@ def _is_own(key: exp.Expr, block: Block) -> bool:
 
 
 def _seen(
-    select: exp.Select, scans: Mapping[str, TableRef], sizes: Mapping[str, int]
-) -> tuple[str, tuple[Seen, ...]] | None:
-    """The scan that is cut, and all relations; None where its parts cannot be joined one by one."""
+    select: exp.Select, scans: Mapping[str, TableRef], sizes: Mapping[str, int], beside_of: BesideOf | None
+) -> tuple[str, tuple[Seen, ...], frozenset[str]] | None:
+    """The scan that is cut, all relations, and those beside it; None where its parts cannot be joined one by one."""
     joins = select.args.get("joins") or []
     if any(not isinstance(join, exp.Join) for join in joins):
         return None
@@ -174,13 +189,23 @@ def _seen(
     cut = max((each.scan for each in seen), key=lambda scan: (sizes.get(scan, -1), scan))
     if cut not in sizes:
         return None
+    beside = beside_of(select, cut) if beside_of is not None and (joins or _asked(select, scans)) else None
+    if beside is not None:
+        return cut, seen, beside
     place = [each.scan for each in seen].index(cut)
     if any(join.args.get("method") or join.args.get("using") for join in joins):
         return None
     # A union is joined part by part where its own rows are kept or matched; what comes before it is whole.
     if place and _kind(joins[place - 1]) not in ("inner", "right"):
         return None
-    return (cut, seen) if all(_kind(join) in ("inner", "left", "semi", "anti") for join in joins[place:]) else None
+    is_cut = all(_kind(join) in ("inner", "left", "semi", "anti") for join in joins[place:])
+    return (cut, seen, frozenset()) if is_cut else None
+
+
+def _asked(select: exp.Select, scans: Mapping[str, TableRef]) -> tuple[str, ...]:
+    """The scans of subqueries in WHERE."""
+    where = select.args.get("where")
+    return tuple(node.name for node in find_all(where, exp.Table) if node.name in scans) if where is not None else ()
 
 
 def _kind(join: exp.Join) -> str:
@@ -209,7 +234,7 @@ def has_aggregate(node: exp.Expr) -> bool:
 def set_leaves(group: exp.Expr) -> Iterator[exp.Expr]:
     """What stands in GROUP BY, inside of ROLLUP, CUBE and GROUPING SETS too."""
     stack = [*(group.args.get("grouping_sets") or []), *reversed(group.expressions)]
-    has_sets = _has_sets(group)
+    has_sets = has_grouping_sets(group)
     while stack:
         node = stack.pop()
         if isinstance(node, _SETS) or (has_sets and isinstance(node, exp.Tuple)):
@@ -220,7 +245,7 @@ def set_leaves(group: exp.Expr) -> Iterator[exp.Expr]:
             yield node
 
 
-def _has_sets(group: exp.Expr) -> bool:
+def has_grouping_sets(group: exp.Expr) -> bool:
     if any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets")):
         return True
     return any(isinstance(node, _SETS) for node in group.expressions)
@@ -230,9 +255,13 @@ def _said(node: exp.Expr) -> set[str]:
     return {key for key, value in node.args.items() if value not in (None, [], False)}
 
 
-def _is_plain(select: exp.Select, stars: bool = False) -> bool:
-    """No window, generator, subquery or chance in it, and no star but count's, unless `stars` are allowed."""
+def _is_plain(select: exp.Select, stars: bool = False, asks: bool = False) -> bool:
+    """No window, generator, subquery or chance in it, and no star but count's, unless `stars` are allowed.
+
+    `asks`: WHERE may have subqueries."""
     below = {id(node.this) for node in (select.args["from_"], *(select.args.get("joins") or ()))}
+    if asks:
+        below.add(id(select.args["where"]))
     for node in select.walk(prune=lambda node: id(node) in below):
         if node is select or id(node) in below:
             continue
@@ -293,7 +322,7 @@ def _keys(group: exp.Expr, block: Block) -> list[exp.Expr] | None:
         return None  # what it means is not certain: see sql/by_all.py
     found: list[exp.Expr] = []
     for leaf in set_leaves(group):
-        key = _key(leaf, block, in_sets=_has_sets(group))
+        key = _key(leaf, block, in_sets=has_grouping_sets(group))
         if key is None:
             return None
         found.append(key)
@@ -329,13 +358,19 @@ def _loose_columns(node: exp.Expr) -> list[exp.Column]:
     return [column for child in node.iter_expressions() for column in _loose_columns(child)]
 
 
+def _own_columns(condition: exp.Expr) -> list[exp.Column]:
+    """Without those of its subqueries."""
+    nodes = condition.walk(prune=lambda node: isinstance(node, exp.Query))
+    return [node for node in nodes if isinstance(node, exp.Column)]
+
+
 def _is_resolved(block: Block) -> bool:
     """Every column is the relation's own, or surely an alias of the list that is no column below."""
     select = block.select
     aliases = [item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)]
     conditions = [select.args.get("where"), *(join.args.get("on") for join in select.args.get("joins") or ())]
     for condition in conditions:
-        if condition is not None and not all(block.is_own(column) for column in find_all(condition, exp.Column)):
+        if condition is not None and not all(block.is_own(column) for column in _own_columns(condition)):
             return False
     inside = [column for call in block.aggregates for column in find_all(call, exp.Column)]
     if not all(block.is_own(column) for column in inside):

@@ -34,7 +34,7 @@ from skerry.plan.rules.subqueries import movable
 from skerry.plan.selectivity import VALUES
 from skerry.plan.size import Sizer
 from skerry.sql.push import conjuncts, owner, resolve
-from skerry.sql.scope import Scope, Scopes, Source
+from skerry.sql.scope import Scope, Scopes, Source, passes
 from skerry.sql.statement import Query, Scan
 from skerry.sql.walk import bare, find_all
 
@@ -234,7 +234,7 @@ class Mentions:
                 if column is None or not is_key(column.type):
                     return None, False
                 return (self._by_source[id(source)], column.name), around is scope
-            if not _passes(node, around):
+            if not passes(node, around):
                 return None, False
         return None, False
 
@@ -289,15 +289,6 @@ def _rows(mention: Mention) -> tuple[str, str | None, tuple[str, ...]]:
 def _types(scan: Scan) -> list[str]:
     """The types of the columns that the query needs."""
     return [column.type for column in scan.table.columns if column.name in scan.columns]
-
-
-def _passes(node: exp.Column, scope: Scope) -> bool:
-    """Can the name be no column of this scope, so that Spark looks for it in the one around?"""
-    names = {part.name.lower() for part in node.parts[:1]}
-    return all(
-        source.columns is not None and source.alias not in names and not names & set(source.columns)
-        for source in scope.sources
-    )
 
 
 def _equality(conjunct: exp.Expr) -> tuple[exp.Column, exp.Column] | None:

@@ -35,6 +35,8 @@ def group_rows(
     for seen in block.seen:
         scan = scans[seen.scan]
         own = [part] if seen.scan == block.scan else parts[seen.scan]
+        if seen.scan in block.beside:
+            own = [each for each in own if each.member == part.member] or own
         found = estimator.scan(own, scan.filters, alias=seen.alias if len(block.seen) > 1 else "")
         columns |= found.columns
         rows = found.rows if seen.scan == block.scan else rows
@@ -83,8 +85,10 @@ def pays(
     for other in block.others:
         for part in parts[other]:
             size = scan_bytes(scans[other], part, estimator)
-            sent += size * sum(member != part.member for member in groups)
             raw += size if part.member != most else 0
+            if other in block.beside:
+                continue
+            sent += size * sum(member != part.member for member in groups)
             more_jobs += any(member != part.member for member in groups) - (part.member != most)
     if more_jobs > 0:
         sent += more_jobs * Costs(site.topology).job_bytes({each.member for name in parts for each in parts[name]})

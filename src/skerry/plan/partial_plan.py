@@ -11,7 +11,7 @@ from sqlglot import exp
 from skerry.model.limits import Limits
 from skerry.model.table import Column
 from skerry.plan.estimate import Estimator, part_rows, row_bytes
-from skerry.plan.grouping import Block, block_of
+from skerry.plan.grouping import BesideOf, Block, block_of
 from skerry.plan.known import groups_key
 from skerry.plan.partial_cost import PartsOf, group_rows, pays
 from skerry.plan.partials import sketch_bytes
@@ -22,13 +22,14 @@ from skerry.plan.site import Site
 from skerry.sql.dialect import render
 from skerry.sql.shape import Shape
 from skerry.sql.statement import Query, Scan
+from skerry.sql.walk import find_all
 
 
 @dataclass(frozen=True)
 class InMember:
     """The root's groups of every part go to the initiator; `rows` of about `row_bytes` from each member.
 
-    scan: the table whose parts are grouped, each joined with all rows of the `others`.
+    scan: the table whose parts are grouped, each joined with all rows of the `others`, but for those `beside` it.
     """
 
     merge: MemberMerge
@@ -36,26 +37,35 @@ class InMember:
     others: tuple[str, ...]
     rows: dict[str, int]
     row_bytes: int
+    beside: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class AtSite:
-    """The partial rows of a scan, in the place of its own; each of about `row_bytes`."""
+    """The partial rows of a scan, in the place of its own; each of about `row_bytes`. `beside`: as in `Block`."""
 
     merge: SiteMerge
     rows: dict[str, int]
     row_bytes: int
+    beside: frozenset[str] = frozenset()
 
 
 def in_member(
-    query: Query, parts: PartsOf, shape: Shape, limits: Limits, site: Site, is_forced: bool = False
+    query: Query,
+    parts: PartsOf,
+    shape: Shape,
+    limits: Limits,
+    site: Site,
+    is_forced: bool = False,
+    beside_of: BesideOf | None = None,
 ) -> InMember | None:
     """`parts` are those of each scan. `is_forced`: rows may not leave, so groups do, whatever they cost."""
     scans = {scan.node_name: scan for scan in query.tables}
     sizes = strewn(parts)
-    block = block_of(query.tree, {name: scan.table for name, scan in scans.items()}, sizes) if sizes else None
+    tables = {name: scan.table for name, scan in scans.items()}
+    block = block_of(query.tree, tables, sizes, beside_of) if sizes else None
     merge = member_merge(block, shape) if block is not None else None
-    if block is None or merge is None or {each.scan for each in block.seen} != scans.keys():
+    if block is None or merge is None or {block.scan, *block.others} != scans.keys():
         return None
     rows = _group_rows(block, block.keys, merge.tree, scans, parts, site.estimator)
     if shape.limit is not None:
@@ -65,7 +75,7 @@ def in_member(
         is_forced or pays(block, rows, width_bytes, scans, parts, site)
     ):
         return None
-    return InMember(merge, block.scan, block.others, rows, width_bytes)
+    return InMember(merge, block.scan, block.others, rows, width_bytes, block.beside)
 
 
 def at_sites(
@@ -76,6 +86,7 @@ def at_sites(
     is_forced: bool = False,
     rooms: Rooms | None = None,
     is_bounded: bool = False,
+    beside_of: BesideOf | None = None,
 ) -> tuple[Query, list[AtSite]]:
     """The query over partial rows, wherever that pays, and what they are; scans without them stay its tables.
 
@@ -90,8 +101,11 @@ def at_sites(
     root = query.tree.copy()
     found: list[AtSite] = []
     rooms = rooms or Rooms()
+    within: set[int] = set()  # selects that are gone with those around them
     for select in list(root.find_all(exp.Select)):
-        block = block_of(select, tables, sizes)
+        if id(select) in within:
+            continue
+        block = block_of(select, tables, sizes, beside_of)
         merge = site_merge(block, tables, shape if select is root else None) if block is not None else None
         if block is None or merge is None:
             continue
@@ -105,7 +119,8 @@ def at_sites(
         width_bytes = row_bytes(merge.columns) + sketch_bytes(merge.partial)
         is_worth = is_forced or pays(block, rows, width_bytes, scans, parts, site)
         if is_worth and rooms.take(rows.keys(), is_forced):
-            found.append(AtSite(merge, rows, width_bytes))
+            found.append(AtSite(merge, rows, width_bytes, block.beside))
+            within |= {id(each) for each in find_all(select, exp.Select)} if block.asked else set()
             root = replaced(root, select, merge.final)
     gone = {name for each in found for name in (each.merge.scan, *each.merge.others)}
     left = tuple(scan for scan in query.tables if scan.node_name not in gone)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 from sqlglot import exp
 
 from skerry.model.fragment import EdgeLeaf, Leaf, Output, TableLeaf
@@ -128,25 +129,34 @@ def _add_scan(builder: Fragments, source: Source, part: TablePart, edge: int, re
             part, builder.text_of(source.partial), {each.mentions[0]: each.parts for each in source.joined}
         )
     output = builder.scanned(output, part, tree, leaves)
-    builder.add(part.member, tree, tuple(leaves), output, rows, size_bytes, is_narrow, "", (known,))
+    builder.add(part.member, tree, tuple(leaves), output, rows, size_bytes, is_narrow, source.reason, (known,))
     if source.partial is None:
         builder.was_scanned(source, part)
 
 
 def at_part(
-    builder: Fragments, tree: exp.Select, cut: Source, joined: Sequence[Source], part: TablePart, leaves: list[Leaf]
-) -> exp.Select:
+    builder: Fragments, tree: exp.Query, cut: Source, joined: Sequence[Source], part: TablePart, leaves: list[Leaf]
+) -> exp.Query:
     """The tree over one part of `cut`, and over all rows of the sources that it is joined with."""
     leaf = TableLeaf(builder.placeholder(), part.table)
     leaves.append(leaf)
     names: dict[str, list[str | exp.Query]] = {cut.mentions[0]: [leaf.placeholder]}
     for source in joined:
-        names[source.mentions[0]] = _source_leaves(builder, source, part.member, leaves)
+        here = _here(source, part.member) if source.is_beside else source
+        names[source.mentions[0]] = _source_leaves(builder, here, part.member, leaves)
     own = tree.copy()
-    small = {source.mentions[0] for source in joined if _is_small(builder, source, part.member)}
+    others = [source for source in joined if not source.is_beside]
+    small = {source.mentions[0] for source in others if _is_small(builder, source, part.member)}
     hint_broadcasts(own, small, {source.mentions[0]: source.table for source in (cut, *joined)})
     replace_tables(own, names, {source.mentions[0]: source.columns for source in joined})
     return own
+
+
+def _here(source: Source, member: str) -> Source:
+    """Its part at the member alone."""
+    parts = tuple(part for part in source.parts if part.member == member)
+    assert parts, f"{source.table.name} is not beside {member}'s"
+    return msgspec.structs.replace(source, parts=parts)
 
 
 def _is_small(builder: Fragments, source: Source, member: str) -> bool:

@@ -153,10 +153,10 @@ def _select(tree: exp.Select, scans: Collection[str]) -> Relation:
         for join in tree.args.get("joins") or []:
             if not isinstance(join, exp.Join):
                 return Opaque(tree)
-            relation = Join(relation, _source(join.this, scans), _kind(join), join.args.get("on"), join)
+            relation = Join(relation, _source(join.this, scans), join_kind(join), join.args.get("on"), join)
         if tree.args.get("where"):
             relation = Filter(relation, tree.args["where"].this)
-        if tree.args.get("group") is not None or _aggregates(tree):
+        if tree.args.get("group") is not None or aggregates(tree):
             relation = Aggregate(relation, tree.args.get("group"))
         if tree.args.get("having"):
             relation = Filter(relation, tree.args["having"].this)
@@ -176,12 +176,12 @@ def _source(node: exp.Expr, scans: Collection[str]) -> Relation:
     return Opaque(node)
 
 
-def _kind(join: exp.Join) -> str:
+def join_kind(join: exp.Join) -> str:
     kind, side = str(join.args.get("kind") or "").lower(), str(join.args.get("side") or "").lower()
     return kind if kind in ("semi", "anti", "cross", "comma") else side or "inner"
 
 
-def _aggregates(tree: exp.Select) -> bool:
+def aggregates(tree: exp.Select) -> bool:
     stack: list[exp.Expr] = [*tree.expressions]
     stack += [tree.args[key] for key in ("having", "order") if tree.args.get(key) is not None]
     while stack:

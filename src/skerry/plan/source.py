@@ -17,7 +17,8 @@ class Source(msgspec.Struct, frozen=True):
     partial: what of it each part sends instead of rows (rule `aggregates`), about `partial_rows` from each member, each
     of `partial_row_bytes`;
     all rows of the `joined` sources go to each part for it. `sizes`: of the rows that each member would send, if they
-    are no partial ones and no shipment.
+    are no partial ones and no shipment. `is_beside`: joined with a part, it is read at the part's member alone.
+    `reason`: why its parts are joined where they are (rule `colocated`).
     """
 
     mentions: tuple[str, ...]
@@ -31,6 +32,8 @@ class Source(msgspec.Struct, frozen=True):
     shipment: Shipment | None = None
     sizes: dict[str, Estimate] = {}
     partial_row_bytes: int = 0
+    is_beside: bool = False
+    reason: str = ""
 
     def estimated_rows(self, part: TablePart) -> int:
         return self.partial_rows[part.member] if self.partial is not None else int(self.sizes[part.member].rows)

@@ -12,7 +12,7 @@ from skerry.model.fragment import Plan
 from skerry.model.names import TableRef
 from skerry.model.table import TablePart
 from skerry.plan.estimate import Estimator, part_rows, row_bytes
-from skerry.plan.grouping import Block, rows_of
+from skerry.plan.grouping import BesideOf, Block, rows_of
 from skerry.plan.partial_cost import PartsOf, pays
 from skerry.plan.partial_plan import AtSite, replaced, strewn
 from skerry.plan.place import Cost, Costs, Rooms
@@ -26,26 +26,30 @@ from skerry.sql.walk import contains
 
 @dataclass(frozen=True)
 class PartsJoined:
-    """The root runs at every part of `scan`, each joined with all rows of the `others`; the initiator finishes."""
+    """The root runs at every part of `scan`, each joined with all rows of the `others`, but for those `beside` it; the
+    initiator finishes."""
 
     scan: str
     others: tuple[str, ...]
+    beside: frozenset[str] = frozenset()
 
 
-def at_parts(query: Query, parts: PartsOf, shape: Shape, mergeable: bool) -> PartsJoined | None:
+def at_parts(
+    query: Query, parts: PartsOf, shape: Shape, mergeable: bool, beside_of: BesideOf | None = None
+) -> PartsJoined | None:
     """A root that joins one table with parts with others, and has no order or one that members can merge by."""
     if not shape.bounds_known or (shape.has_order and not mergeable):
         return None
     if shape.limit is not None and rows_wanted(query.tree) is None:
         return None
     tables = {scan.node_name: scan.table for scan in query.tables}
-    block = rows_of(query.tree, tables, strewn(parts)) if len(tables) > 1 else None
+    block = rows_of(query.tree, tables, strewn(parts), beside_of) if len(tables) > 1 else None
     if block is None or {each.scan for each in block.seen} != tables.keys():
         return None
     # Sites may spell a column differently; a star would then be named after whoever answers first.
     if any(not _is_spelt_alike(tables[name], parts[name]) for name in tables):
         return None
-    return PartsJoined(block.scan, block.others)
+    return PartsJoined(block.scan, block.others, block.beside)
 
 
 def _is_spelt_alike(table: TableRef, parts: Sequence[TablePart]) -> bool:
@@ -54,7 +58,7 @@ def _is_spelt_alike(table: TableRef, parts: Sequence[TablePart]) -> bool:
 
 
 def bounded_at_sites(
-    query: Query, parts: PartsOf, site: Site, rooms: Rooms | None = None
+    query: Query, parts: PartsOf, site: Site, rooms: Rooms | None = None, beside_of: BesideOf | None = None
 ) -> tuple[Query, list[AtSite]]:
     """The query over the first rows of parts, wherever that pays and members have room, and what they are."""
     if not contains(query.tree, exp.Limit):
@@ -69,7 +73,7 @@ def bounded_at_sites(
             found.append(cut)
             operand.replace(cut.merge.final)
     for select in list(root.find_all(exp.Select)) if sizes else ():
-        bounded = _cut(select, scans, parts, sizes, site) if rows_wanted(select) is not None else None
+        bounded = _cut(select, scans, parts, sizes, site, beside_of) if rows_wanted(select) is not None else None
         if bounded is not None and rooms.take(bounded.rows.keys()):
             found.append(bounded)
             root = replaced(root, select, bounded.merge.final)
@@ -77,15 +81,21 @@ def bounded_at_sites(
 
 
 def _cut(
-    select: exp.Select, scans: Mapping[str, Scan], parts: PartsOf, sizes: Mapping[str, int], site: Site
+    select: exp.Select,
+    scans: Mapping[str, Scan],
+    parts: PartsOf,
+    sizes: Mapping[str, int],
+    site: Site,
+    beside_of: BesideOf | None,
 ) -> AtSite | None:
-    block = rows_of(select, {name: scan.table for name, scan in scans.items()}, sizes)
+    block = rows_of(select, {name: scan.table for name, scan in scans.items()}, sizes, beside_of)
     merge = top_rows(block, scans) if block is not None else None
     if block is None or merge is None:
         return None
     rows = _rows(block, rows_wanted(select) or 0, scans, parts, site.estimator)
     width_bytes = row_bytes(merge.columns)
-    return AtSite(merge, rows, width_bytes) if pays(block, rows, width_bytes, scans, parts, site) else None
+    is_worth = pays(block, rows, width_bytes, scans, parts, site)
+    return AtSite(merge, rows, width_bytes, block.beside) if is_worth else None
 
 
 def _rows(block: Block, wanted: int, scans: Mapping[str, Scan], parts: PartsOf, estimator: Estimator) -> dict[str, int]:

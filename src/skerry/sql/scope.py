@@ -203,6 +203,15 @@ class Scopes:
             stack.extend(reversed(children_of(node)))
 
 
+def passes(node: exp.Column, scope: Scope) -> bool:
+    """Can the name be no column of this scope, so that Spark looks for it in the one around?"""
+    names = {part.name.lower() for part in node.parts[:1]}
+    return all(
+        source.columns is not None and source.alias not in names and not names & set(source.columns)
+        for source in scope.sources
+    )
+
+
 def tables_of(tree: exp.Expr) -> list[tuple[exp.Table, set[str]]]:
     """Every mention of a table with the WITH names that it can see, in the order of the text."""
     found: list[tuple[exp.Table, set[str]]] = []

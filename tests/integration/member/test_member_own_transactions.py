@@ -97,7 +97,11 @@ def test_a_transaction_reads_its_snapshot_and_its_own_writes_and_is_committed_wh
                 assert mine.execute(f"UPDATE {name} SET id = 20 WHERE id = 13").rowcount == 1
                 assert mine.executemany(f"INSERT INTO {name} VALUES (?, 0, '')", [(21,), (22,)]).rowcount == 2
                 assert mine.execute(f"DELETE FROM {name} WHERE id > 20").rowcount == 2
-                expected = [(1, 101, "a"), (2, 22, "z"), (3, 33, "r"), (5, 150, "e"), (15, 150, "e"), (20, 33, "r")]
+                merge = f"MERGE INTO {name} t USING (SELECT 20 AS id UNION ALL SELECT 30) s ON t.id = s.id WHEN MATCHED"
+                insert = "WHEN NOT MATCHED THEN INSERT (id, n) VALUES (s.id, 1)"
+                assert mine.execute(f"{merge} THEN UPDATE SET n = 34 {insert}").rowcount == 2
+                expected = [(1, 101, "a"), (2, 22, "z"), (3, 33, "r"), (5, 150, "e"), (15, 150, "e"), (20, 34, "r")]
+                expected.append((30, 1, None))  # type: ignore[arg-type]
                 assert rows(mine, f"SELECT * FROM {name}") == expected
                 assert rows(look, f"SELECT * FROM {name}") == [*before, (9, 9, "late")]
                 assert mine.execute("COMMIT WORK").rowcount == 0

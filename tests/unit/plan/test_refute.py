@@ -188,6 +188,9 @@ class _Catalog:
     def parts(self, ref: TableRef) -> tuple[TablePart, ...]:
         return self._parts
 
+    def beside(self, ref: TableRef) -> tuple[TablePart, ...]:
+        return ()
+
 
 def kept(condition: str, *parts: TablePart, initiator: str = "oslo") -> tuple[list[str], list[str]]:
     """Members whose part stays, and members whose part is left out."""

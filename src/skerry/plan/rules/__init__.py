@@ -44,6 +44,7 @@ RULES = (
     Rule("apart", GivenUp.FIRST),
     Rule("aggregates", GivenUp.LAST),
     Rule("topn", GivenUp.NEXT),
+    Rule("colocated", GivenUp.NEXT),
     Rule("prune", GivenUp.LAST),
     Rule("ranges", GivenUp.NEXT),
 )

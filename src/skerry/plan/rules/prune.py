@@ -23,6 +23,8 @@ class Parts(Protocol):
 
     def parts(self, ref: TableRef) -> tuple[TablePart, ...]: ...
 
+    def beside(self, ref: TableRef) -> tuple[TablePart, ...]: ...
+
 
 class KeptParts:
     """The parts of each mention that may have rows for it. At least one stays: it has the columns, and no row."""
@@ -40,6 +42,9 @@ class KeptParts:
 
     def parts(self, ref: TableRef) -> tuple[TablePart, ...]:
         return self._catalog.parts(ref)
+
+    def beside(self, ref: TableRef) -> tuple[TablePart, ...]:
+        return self._catalog.beside(ref)
 
     def of(self, scan: Scan) -> tuple[TablePart, ...]:
         return self.among(self._catalog.parts(scan.table), scan.filters)
