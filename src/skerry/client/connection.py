@@ -18,11 +18,20 @@ from typing import TypeVar
 from uuid import uuid4
 
 from skerry.client import clock
-from skerry.client.cursor import CursorCore, PageSize
+from skerry.client.cursor import AGAIN, CursorCore, PageSize
 from skerry.client.dial import NobodyThere, dial, gone
 from skerry.client.routes import Question, Routes
 from skerry.client.url import Target
-from skerry.model.errors import Cancelled, InternalError, Overloaded, PeerError, SiteError, SkerryError, TimedOut
+from skerry.model.errors import (
+    Cancelled,
+    InternalError,
+    Overloaded,
+    PeerError,
+    SiteError,
+    SkerryError,
+    TimedOut,
+    unsure,
+)
 from skerry.model.ids import QueryId
 from skerry.model.limits import STAGED_AHEAD, Limits
 from skerry.model.results import Page, Value
@@ -140,7 +149,10 @@ class MemberLink:
             self._routes.follow(core)
         if rows is not None:
             self._send([request])
-            self._load(core, rows)
+            try:
+                self._load(core, rows)
+            except SkerryError as error:  # of this time; the rows may be there from the time before
+                raise unsure(core.query, error) if AGAIN in options else error from error
         self._begin(core, [] if rows is not None else [request])
 
     def attach(self, core: CursorCore, size: PageSize) -> None:

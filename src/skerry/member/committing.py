@@ -16,7 +16,7 @@ from skerry.model import trace
 from skerry.model.commits import Committed, Layouts, Part, Prepared, Record, Staged, TransactionId, Write
 from skerry.model.errors import InternalError, Overloaded, SiteError, SiteStopping, SkerryError, unsure
 from skerry.model.ids import QueryId
-from skerry.model.limits import COMMIT_LAZY_S, COMMIT_TICK_S, CommitLimits
+from skerry.model.limits import COMMIT_LAZY_S, COMMIT_ROOM_S, COMMIT_TICK_S, CommitLimits
 from skerry.tables.clock import At
 from skerry.tables.commits import Commits
 from skerry.tables.instructions import (
@@ -35,10 +35,11 @@ from skerry.tables.instructions import (
     Tell,
 )
 from skerry.tables.outcomes import Known
+from skerry.tables.store import Unwritten
 from skerry.wire.commit_messages import CommitMessage, Outcome, Prepare, Refusal, State, Submit
 from skerry.wire.values import error_of, failure_of
 
-KeepRecords = Callable[[Iterable[Record]], Future[None]]
+KeepRecords = Callable[[Iterable[Record], int], Future[None]]
 _T = TypeVar("_T")
 
 
@@ -76,6 +77,10 @@ class Committing:
         self._trouble: SkerryError | None = None
         self._queue: deque[Persist] = deque()  # in the order of the core
         self._in_flight = 0
+        self._turn = 0  # of the store: records that follow each other
+        self._unwritten: list[tuple[Persist, Unwritten]] = []  # until all of the turn are back
+        self._room: asyncio.TimerHandle | None = None  # when the disk is tried again
+        self._no_room: SkerryError | None = None
         self._todo: deque[Instruction] = deque()
         self._is_doing = False
         self._lazy: asyncio.TimerHandle | None = None
@@ -94,22 +99,24 @@ class Committing:
             await asyncio.sleep(COMMIT_TICK_S / 10)  # owner: `until`
 
     def stop(self) -> None:
-        for timer in (self._ticking, self._lazy):
+        for timer in (self._ticking, self._lazy, self._room):
             if timer is not None:
                 timer.cancel()
-        self._ticking = self._lazy = None
+        self._ticking = self._lazy = self._room = None
         self._fail(SiteStopping(f"site {self._member} is stopping", member=self._member))
 
     async def written(self) -> None:
         """All commits that were applied until now are on disk when it returns; SiteError if they are not."""
         while self._persist is not None:
             self._check()
+            if self._room is not None and self._no_room is not None:
+                raise self._no_room
             self._pump()
             if not self._queue:
                 break
             await asyncio.sleep(COMMIT_TICK_S / 10)  # owner: the store, which has room again or fails
         if self._persist is not None:
-            await asyncio.wrap_future(self._persist(()))  # the store's calls are carried out in their order
+            await asyncio.wrap_future(self._persist((), self._turn))  # the store's calls are carried out in their order
         self._check()
 
     # --- what the member asks for ------------------------------------------------------------------------------------
@@ -119,8 +126,12 @@ class Committing:
 
     async def read(self, read_ts: int, tables: frozenset[int]) -> None:
         """Until all commits up to `read_ts` are here, and no other can come."""
+        if self._trouble is not None:
+            # What is applied is what was decided, and nothing is added any more.
+            if isinstance(self._trouble, SiteStopping) or self._core.is_in_doubt(read_ts, tables):
+                raise self._trouble
+            return
         name, ready = uuid.uuid4().hex, self._loop.create_future()
-        self._check()
         self._reads[name] = ready
         try:
             self._do(self._core.read(name, read_ts, tables, at()))
@@ -275,10 +286,10 @@ class Committing:
             self._lazy.cancel()
             self._lazy = None
         assert self._persist is not None
-        while self._queue and self._trouble is None:
+        while self._queue and self._trouble is None and not self._unwritten and self._room is None:
             entry = self._queue[0]
             try:
-                written = self._persist(entry.records)
+                written = self._persist(entry.records, self._turn)
             except Overloaded as error:
                 if not self._in_flight:
                     self._fail(error)
@@ -296,12 +307,33 @@ class Committing:
         self._in_flight -= 1
         if self._trouble is not None:
             return
-        if (error := done.exception()) is not None:
+        error = done.exception()
+        if isinstance(error, Unwritten):
+            self._unwritten.append((entry, error))
+        elif error is not None:
             self._fail(error if isinstance(error, SkerryError) else InternalError(f"{error!r}", member=self._member))
             return
-        self._do(self._core.persisted(entry.then, at()))
-        if self._queue and self._lazy is None:
+        else:
+            self._do(self._core.persisted(entry.then, at()))
+        if self._unwritten and not self._in_flight:
+            self._wait_for_room()
+        elif self._queue and self._lazy is None:
             self._pump()
+
+    def _wait_for_room(self) -> None:
+        """All of the turn are back. Those that stay go before what has gathered since; the disk is tried again soon."""
+        unwritten, self._unwritten = self._unwritten, []
+        later, self._queue = self._queue, deque()
+        self._turn += 1
+        self._no_room = unwritten[0][1]
+        self._room = self._loop.call_later(COMMIT_ROOM_S, self._try_again)
+        for entry, error in unwritten:
+            self._do(self._core.unwritten(entry, error, at()))
+        self._queue += later
+
+    def _try_again(self) -> None:
+        self._room = None
+        self._pump()
 
     def _check(self) -> None:
         if self._trouble is not None:

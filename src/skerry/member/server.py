@@ -221,6 +221,7 @@ class Member:
             self._wrote,
         )
         self.own_tables.on_flushed = self._statistics_changed
+        self.own_tables.named_by = self.rulebook.names
         self.changing = Changing(
             self.name, self.config, self.own_tables, self.workers, self.send, self.rulebook.rights_of
         )

@@ -44,6 +44,7 @@ class HybridClock:
     def __init__(self, limits: CommitLimits, mark: int = 0) -> None:
         self.last = mark
         self.durable = mark
+        self.is_unkept = False  # the disk takes no mark now: reads rely on the clock of this life alone
         self._reserved = mark  # a mark that is on its way to disk
         self._limits = limits
 
@@ -80,3 +81,8 @@ class HybridClock:
 
     def mark_written(self, upto: int) -> None:
         self.durable = max(self.durable, upto)
+        self.is_unkept = False
+
+    def mark_failed(self) -> None:
+        """There was no room for it. The next one is due when the clock nears this one."""
+        self.is_unkept = True
