@@ -50,7 +50,6 @@ class Rules(msgspec.Struct, frozen=True):
             any(role.may_end_queries for role in held),
         )
 
-
     def names(self, table: str, columns: frozenset[str]) -> str:
         """A role with a rule about this table of our own, at any member, that names one of the columns; "" if none
         does. `columns` are in lower case."""

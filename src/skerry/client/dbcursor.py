@@ -166,8 +166,8 @@ class Cursor:
 
         `rows`: a pyarrow Table, RecordBatch or RecordBatchReader, or what gives an Arrow stream, as polars' frames do.
         Columns are matched by name. `on_conflict`: "fail", "nothing" or "replace" where a row with the same key exists.
-        `progress` is called with how many rows were sent. `query_id`: of the same load, whose outcome is unknown. If its
-        rows are there, they are counted and not written again.
+        `progress` is called with how many rows were sent. `query_id`: of the same load, whose outcome is unknown: if
+        its rows are there, they are counted and not written again.
         """
         self._check()
         self._drop_result()

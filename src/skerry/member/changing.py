@@ -50,6 +50,7 @@ from skerry.model.limits import (
     WRITE_TUPLES,
     WRITE_TUPLES_BYTES,
 )
+from skerry.model.points import reach
 from skerry.model.results import Schema
 from skerry.model.rights import CHANGES, Rights
 from skerry.model.sharded import Alter, Create, Definition, Drop, Fill, Making, OwnTable, Wish
@@ -122,9 +123,8 @@ class Changing:
         """Raises what is wrong with it, or why nothing was written; OutcomeUnknown if something may be."""
         if cursor.load is not None:
             return await self._load(work, statement, cursor, cursor.load)
-        if is_again(statement.options) and (made := self._own.made_by(statement.query)) is not None:
-            if (answer := await self._made_before(work, statement, made)) is not None:
-                return answer
+        if (answer := await self._made_before(work, statement)) is not None:
+            return answer
         explained = said.explained(statement.sql)
         if explained is not None:
             statement = msgspec.structs.replace(statement, sql=explained.sql)
@@ -247,12 +247,16 @@ class Changing:
         configured = said.Configured(catalog, frozenset(self._own.definitions))
         return said.Known(configured, _tables(self._seen(rights)), self._members, rights)
 
-    async def _made_before(self, work: Work, statement: RunStatement, made: Definition) -> CountAnswer | None:
+    async def _made_before(self, work: Work, statement: RunStatement) -> CountAnswer | None:
         """CREATE TABLE … AS that is said again: its count, if its rows are there; else its table goes."""
-        table = made.table
-        known = await self._own.recall(statement.query)
+        made = self._own.made_by(statement.query) if is_again(statement.options) else None
+        if made is None:
+            return None
+        table, known = made.table, await self._own.recall(statement.query)
         if known is None:
-            await work.defining.define(_step(statement, f"drop-{table.id}"), Drop(table.id, table.name), statement.rights)
+            await work.defining.define(
+                _step(statement, f"drop-{table.id}"), Drop(table.id, table.name), statement.rights
+            )
             return None
         await work.defining.define(_step(statement, "fill"), Fill(table.id), statement.rights)
         return CountAnswer(known.rows // (1 if table.distributed_by else len(table.members)), commit_ts=known.commit_ts)
@@ -260,6 +264,8 @@ class Changing:
     async def _create_as(self, work: Work, statement: RunStatement, cursor: ClientCursor) -> CountAnswer:
         """The query comes first, and the table is made if it can hold the rows. It is seen when these are written; if
         they are not, it goes: now, or when its initiator is up again (`OwnTables._settle`)."""
+        if is_again(statement.options) and await self._own.recall(statement.query) is not None:
+            raise UserError(f"query {statement.query} has made its table, which was dropped since")
         with self._own.makes(statement.query):
             return await self._create_and_fill(work, statement, cursor)
 
@@ -285,6 +291,7 @@ class Changing:
             found = self._own.made_by(statement.query)
             if found is None:
                 return None
+            reach("table.made")
             cursor.tables = tuple(sorted({*cursor.tables, *(f"{member}.{table.name}" for member in table.members)}))
             filling.append(self._computing.filling(found.table, planner, message, cursor, work.gather))
             return filling[-1]
