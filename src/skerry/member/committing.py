@@ -14,10 +14,18 @@ from typing import Any, TypeVar, assert_never
 from skerry.member import clock
 from skerry.model import trace
 from skerry.model.commits import Committed, Layouts, Part, Prepared, Record, Staged, TransactionId, Write
-from skerry.model.errors import InternalError, Overloaded, SiteError, SiteStopping, SkerryError, unsure
+from skerry.model.errors import (
+    ClocksApart,
+    InternalError,
+    Overloaded,
+    SiteError,
+    SiteStopping,
+    SkerryError,
+    unsure,
+)
 from skerry.model.ids import QueryId
-from skerry.model.limits import COMMIT_LAZY_S, COMMIT_ROOM_S, COMMIT_TICK_S, CommitLimits
-from skerry.tables.clock import At
+from skerry.model.limits import CLOCKS_TOLD_S, COMMIT_LAZY_S, COMMIT_ROOM_S, COMMIT_TICK_S, CommitLimits
+from skerry.tables.clock import COUNTER_BITS, At
 from skerry.tables.commits import Commits
 from skerry.tables.instructions import (
     Answer,
@@ -37,6 +45,7 @@ from skerry.tables.instructions import (
 from skerry.tables.outcomes import Known
 from skerry.tables.store import Unwritten
 from skerry.wire.commit_messages import CommitMessage, Outcome, Prepare, Refusal, State, Submit
+from skerry.wire.messages import Failure
 from skerry.wire.values import error_of, failure_of
 
 KeepRecords = Callable[[Iterable[Record], int], Future[None]]
@@ -66,6 +75,7 @@ class Committing:
         own: Callable[[Coroutine[Any, Any, None], str], None],
     ) -> None:
         self._member = member
+        self._limits = limits
         self._persist = persist
         self._look = look
         self._apply = apply
@@ -81,6 +91,7 @@ class Committing:
         self._unwritten: list[tuple[Persist, Unwritten]] = []  # until all of the turn are back
         self._room: asyncio.TimerHandle | None = None  # when the disk is tried again
         self._no_room: SkerryError | None = None
+        self._told_apart: dict[str, float] = {}  # by member: not before this time again
         self._todo: deque[Instruction] = deque()
         self._is_doing = False
         self._lazy: asyncio.TimerHandle | None = None
@@ -173,6 +184,10 @@ class Committing:
 
     def receive(self, sender: str, message: CommitMessage) -> None:
         """PeerError if the sender may not say this."""
+        if isinstance(message, Refusal | Outcome):
+            self._tell_apart(sender, message.failure)
+        elif isinstance(message, Submit | Prepare):
+            self._tell_behind(sender, message.clock)
         if self._trouble is None:
             self._do(self._core.receive(sender, message, at()))
             return
@@ -183,6 +198,22 @@ class Committing:
                 self._obey(Send(sender, Refusal(txn, self._member, failure, False)))
             case Submit(txn):
                 self._obey(Send(sender, Outcome(txn, State.UNKNOWN, failure=failure)))
+
+    def _tell_apart(self, peer: str, failure: Failure | None) -> None:
+        """In the logs of both members: the one that refuses, and the one that is refused."""
+        if failure is not None and failure.code == ClocksApart.code:
+            self.tell_apart(peer, failure.message)
+
+    def _tell_behind(self, peer: str, timestamp: int) -> None:
+        """Nothing is refused for that here. It will be there, when times of this member come."""
+        behind_s = (time.time_ns() // 1000 - (timestamp >> COUNTER_BITS)) / 1e6
+        if behind_s > self._limits.clock_ahead_s:
+            self.tell_apart(peer, f"a message says a time that is {behind_s:.1f} s ago: the clock of {peer} is behind")
+
+    def tell_apart(self, peer: str, reason: str) -> None:
+        if clock.now() >= self._told_apart.get(peer, 0.0):
+            self._told_apart[peer] = clock.now() + CLOCKS_TOLD_S
+            trace.emit(trace.ClocksAreApart(self._member, peer, reason))
 
     def lost(self, member: str, error: SkerryError) -> None:
         if self._trouble is None:
@@ -211,6 +242,8 @@ class Committing:
                 elif self._lazy is None:
                     self._lazy = self._loop.call_later(COMMIT_LAZY_S, self._pump)
             case Send(to, message):
+                if isinstance(message, Refusal | Outcome):
+                    self._tell_apart(to, message.failure)
                 try:
                     self._send(to, message)
                 except SkerryError as error:  # as if it were lost: nothing waits that does not say it again
@@ -220,12 +253,14 @@ class Committing:
             case Apply(_, commit_ts, writes, staged, layouts):
                 self._apply(commit_ts, writes, staged, layouts)
             case Answer(outcome):
+                self._tell_apart("another member", outcome.failure)
                 _answer(self._answers.get(outcome.txn), outcome)
             case Tell(query):
                 _answer(self._tells.get(query), instruction)
             case ReadReady(read):
                 _answer(self._reads.get(read), None)
             case ReadRefused(read, failure):
+                self._tell_apart("the member that was asked", failure)
                 if (ready := self._reads.get(read)) is not None and not ready.done():
                     ready.set_exception(error_of(failure))
             case Discard(_, staged):
@@ -314,6 +349,7 @@ class Committing:
             self._fail(error if isinstance(error, SkerryError) else InternalError(f"{error!r}", member=self._member))
             return
         else:
+            self._no_room = None
             self._do(self._core.persisted(entry.then, at()))
         if self._unwritten and not self._in_flight:
             self._wait_for_room()
@@ -325,6 +361,8 @@ class Committing:
         unwritten, self._unwritten = self._unwritten, []
         later, self._queue = self._queue, deque()
         self._turn += 1
+        if self._no_room is None:  # once, until it works again
+            trace.emit(trace.WorkGivenUp("commits", trace.cause_of(unwritten[0][1])))
         self._no_room = unwritten[0][1]
         self._room = self._loop.call_later(COMMIT_ROOM_S, self._try_again)
         for entry, error in unwritten:

@@ -22,7 +22,7 @@ from skerry.member.resources import Workers
 from skerry.member.staging import Staging
 from skerry.model import trace
 from skerry.model.commits import Layouts, Part, Staged, TransactionId, Write
-from skerry.model.errors import PeerError, SiteError, SkerryError, StaleSchema, UserError, unsure
+from skerry.model.errors import ClocksApart, PeerError, SiteError, SkerryError, StaleSchema, UserError, unsure
 from skerry.model.ids import QueryId
 from skerry.model.limits import (
     CHANGE_PAUSE_MAX_S,
@@ -405,7 +405,11 @@ class OwnTables:
             self._routed.pop(txn.query, None)
         if outcome.state is State.COMMITTED:
             # Who was told of a commit and asks any member reads by its clock: it must not be before the commit.
-            self._core.now(outcome.commit_ts)
+            try:
+                self._core.now(outcome.commit_ts)
+            except ClocksApart as error:
+                # It is committed, whatever the clocks say. Who reads here what it wrote is told why that cannot be.
+                self._core.tell_apart("who decided a commit", error.message)
             ahead_s = (outcome.commit_ts >> COUNTER_BITS) / 1e6 - time.time()
             if ahead_s > 0:
                 await asyncio.sleep(min(ahead_s, self._limits.clock_ahead_s))
