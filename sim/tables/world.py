@@ -32,6 +32,7 @@ from skerry.model.commits import TransactionId
 from skerry.model.errors import SiteError
 from skerry.model.limits import CommitLimits
 from skerry.model.sharded import OwnTable
+from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.instructions import Tell
 from skerry.wire.commit_messages import State
 
@@ -295,11 +296,15 @@ class World:
 
     def _crash(self, site: Site) -> None:
         self.tell(f"{site.name} loses its power")
+        is_unkept = site.commits.clock.is_unkept
+        if is_unkept:  # nothing but its clock keeps its reads in their order then, and that is not set back
+            behind_us = (site.commits.clock.last >> COUNTER_BITS) - site.at.wall_us
+            site.wall_offset_s += max(0.0, behind_us / 1e6 + 0.001)
         site.crash()
         for number, waits in list(self._waits.items()):
             if waits.member == site.name:
                 self._end(number, None)
-        if self.random.random() < 0.5:
+        if self.random.random() < 0.5 and not is_unkept:
             # A clock without a battery; but time goes on, and nobody is as wrong as that for ever.
             site.wall_offset_s = max(-4.0, site.wall_offset_s - self.random.uniform(0, 3.0))
         down_s = 0.05 if self.is_stormy else self.random.choice((0.05, 0.3, 2.5))
