@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -16,6 +17,8 @@ import yaml
 
 import skerry
 from skerry.client.dbapi import Cursor
+from skerry.model.ids import QueryId
+from skerry.testing.points import VARIABLE
 from skerry.testing.ports import free_ports
 from tests.e2e.processes import CONNECT_S, START_S, Site
 from tests.integration.member.member_sites import wait_until
@@ -24,6 +27,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.sail, pytest.mark.timeout(1200)]
 
 PAD = "x" * 2000
 ROWS = 3  # of a statement, at both members
+MAKE = "CREATE TABLE made PRIMARY KEY (id) DISTRIBUTED BY (id) AS SELECT id FROM range(5)"
 
 
 @pytest.fixture
@@ -65,10 +69,14 @@ class Cluster:
         self.sites.pop(name).end(number)
 
     def refuses_to_start(self, name: str) -> str:
-        site = self.sites[name] = Site(self.file, name, self._folder, self._temp)
-        assert site.process.wait(START_S) != 0
-        self.sites.pop(name).close()
-        return site.log
+        """Without a Spark, which would be started first."""
+        command = [sys.executable, "-m", "tests.e2e.tables_member", self.file, name]
+        env = {**os.environ, VARIABLE: str(self.chaos_of(name))}
+        member = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=START_S, env=env
+        )
+        assert member.returncode != 0
+        return member.stderr
 
     def stop(self) -> None:
         for site in self.sites.values():
@@ -135,8 +143,7 @@ def error_of(cursor: Cursor, sql: str) -> str:
 
 def test_disks_that_fail(tmp_path: Path, small_disk: Path) -> None:
     with running(tmp_path) as cluster, ExitStack() as opened:
-        connection = opened.enter_context(cluster.connect("oslo"))
-        cursor = connection.cursor()
+        cursor = opened.enter_context(cluster.connect("oslo")).cursor()
         ledger = Ledger(cursor)
         cursor.execute("CREATE TABLE here (k INT) PRIMARY KEY (k) DISTRIBUTED BY (k) IN (oslo)")
         cursor.execute("CREATE TABLE there (k INT) PRIMARY KEY (k) DISTRIBUTED BY (k) IN (bergen)")
@@ -144,30 +151,68 @@ def test_disks_that_fail(tmp_path: Path, small_disk: Path) -> None:
         ledger.write()
         cursor.execute("FLUSH TABLE ledger")
         ledger.write()
-        _full(cluster, cursor, ledger, small_disk)
+        made = _half_made(cluster, cursor)
+        _unstartable(cluster, cursor, small_disk)
+        _fill(small_disk)
+        cluster.start("bergen")
+        ledger.check(cursor)
+        assert "no room on the disk" in ledger.refusal()
+        _make_room(small_disk, ledger)
+        with cluster.connect("bergen") as connection:  # its table is gone by now, or goes now, and is made again
+            assert connection.cursor().execute(MAKE, query_id=made).rowcount == 5
+        assert cursor.execute("SELECT count(*) FROM made").fetchall() == [(5,)]
+        _full(cursor, ledger, small_disk)
         _damaged(cursor, ledger, small_disk)
         _foreign(cursor, ledger, small_disk)
-        _unwritable(cluster, cursor, ledger, small_disk)
-        _half_made(cluster, cursor)
 
 
-def _full(cluster: Cluster, cursor: Cursor, ledger: Ledger, disk: Path) -> None:
+def _half_made(cluster: Cluster, cursor: Cursor) -> QueryId:
+    """CREATE TABLE … AS, whose member is killed when the table is made and has no rows yet."""
+    cluster.chaos_of("bergen").write_text("table.made|kill|1")
+    with cluster.connect("bergen") as connection, connection.cursor() as making:
+        with pytest.raises(skerry.OutcomeUnknown):
+            making.execute(MAKE)
+        query = making.query_id
+    cluster.end("bergen", signal.SIGKILL)
+    assert "made" not in str(cursor.execute("SHOW TABLES").fetchall())
+    return query
+
+
+def _unstartable(cluster: Cluster, cursor: Cursor, disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    assert "cannot be written" in (why := cluster.refuses_to_start("bergen")), why
+    subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
+    file = disk / "tables.sqlite"
+    right = file.read_bytes()
+    file.write_bytes(right[:100] + bytes(4000) + right[4100:])
+    assert "tables.sqlite is damaged" in (why := cluster.refuses_to_start("bergen")), why
+    assert "bergen" in error_of(cursor, "SELECT count(*) FROM ledger")
+    assert cursor.execute("INSERT INTO here VALUES (1)").rowcount == 1
+    assert cursor.execute("SELECT k FROM here").fetchall() == [(1,)]
+    file.write_bytes(right)
+
+
+def _fill(disk: Path) -> None:
     with (disk / "else").open("wb", buffering=0) as much, suppress(OSError):
         while True:
             much.write(bytes(4096))
+
+
+def _make_room(disk: Path, ledger: Ledger) -> None:
+    (disk / "else").unlink()
+    wait_until(ledger.is_written, "there is room again", every_s=0.2)
+
+
+def _full(cursor: Cursor, ledger: Ledger, disk: Path) -> None:
+    _fill(disk)
     assert "site bergen: " in (why := ledger.refusal()), why
     assert "no room on the disk" in why
     ledger.check(cursor)
     assert "no room" in error_of(cursor, "INSERT INTO there VALUES (2)")
     assert cursor.execute("SELECT k FROM there").fetchall() == [(1,)]
-    assert cursor.execute("INSERT INTO here VALUES (1)").rowcount == 1
+    assert cursor.execute("INSERT INTO here VALUES (2)").rowcount == 1
     error_of(cursor, "FLUSH TABLE ledger")
-    cluster.end("bergen", signal.SIGKILL)
-    cluster.start("bergen")
-    ledger.check(cursor)
-    assert "no room on the disk" in ledger.refusal()
-    (disk / "else").unlink()
-    wait_until(ledger.is_written, "there is room again")
+    _make_room(disk, ledger)
     cursor.execute("FLUSH TABLE ledger")
     ledger.check(cursor)
 
@@ -199,35 +244,3 @@ def _foreign(cursor: Cursor, ledger: Ledger, disk: Path) -> None:
     foreign.unlink()
     cursor.execute("FLUSH TABLE ledger")
     ledger.check(cursor)
-
-
-def _unwritable(cluster: Cluster, cursor: Cursor, ledger: Ledger, disk: Path) -> None:
-    cluster.end("bergen")
-    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
-    assert "cannot be written" in (why := cluster.refuses_to_start("bergen")), why
-    subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
-    file = disk / "tables.sqlite"
-    right = file.read_bytes()
-    file.write_bytes(right[:100] + bytes(4000) + right[4100:])
-    assert "tables.sqlite is damaged" in (why := cluster.refuses_to_start("bergen")), why
-    assert "bergen" in error_of(cursor, "SELECT count(*) FROM ledger")
-    assert cursor.execute("SELECT k FROM here").fetchall() == [(1,)]
-    file.write_bytes(right)
-    cluster.start("bergen")
-    ledger.check(cursor)
-    ledger.write()
-
-
-def _half_made(cluster: Cluster, cursor: Cursor) -> None:
-    """CREATE TABLE … AS, whose member is killed when the table is made and has no rows yet."""
-    create = "CREATE TABLE made PRIMARY KEY (id) DISTRIBUTED BY (id) AS SELECT id FROM range(5)"
-    cluster.chaos_of("oslo").write_text("table.made|kill|1")
-    with pytest.raises(skerry.OutcomeUnknown):
-        cursor.execute(create)
-    cluster.end("oslo", signal.SIGKILL)
-    with cluster.connect("bergen") as connection:
-        assert "made" not in str(connection.cursor().execute("SHOW TABLES").fetchall())
-    cluster.start("oslo")
-    with cluster.connect("oslo") as connection:
-        assert connection.cursor().execute(create, query_id=cursor.query_id).rowcount == 5
-        assert connection.cursor().execute("SELECT count(*) FROM made").fetchall() == [(5,)]

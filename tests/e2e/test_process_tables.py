@@ -175,7 +175,7 @@ def test_clocks_that_are_apart(tmp_path: Path) -> None:
                 acknowledged.add(said)
             return bool(acknowledged)
 
-        wait_until(is_written, "the time has come")
+        wait_until(is_written, "the time has come", every_s=0.5)
         members.end(*NAMES)
     finally:
         members.kill()

@@ -10,10 +10,11 @@ from skerry.config import Config, Role
 from skerry.member import clock
 from skerry.model.errors import OutcomeUnknown, SiteError, SkerryError, UserError
 from skerry.model.ids import QueryId
-from skerry.model.limits import CATCH_UP_S, DEFINE_WAIT_S, DEFINED_WAIT_S
+from skerry.model.limits import CATCH_UP_S, DEFINE_WAIT_S, DEFINED_WAIT_S, KEEP_PAUSE_S
 from skerry.model.rights import Rights
 from skerry.model.sharded import Alter, Create, OwnTable, Recall, Wish, numbered
 from skerry.tables.catalogue import Follower, Instruction, Keep, Keeper, Kept, Send
+from skerry.tables.store import Unwritten
 from skerry.wire.definition_messages import Define, Defined, Definitions, KnownDefinitions
 from skerry.wire.messages import Message
 from skerry.wire.values import error_of, failure_of
@@ -192,7 +193,7 @@ class Defining:
 
     async def _write(self, kept: Kept) -> None:
         try:
-            await self._keep(kept)
+            await self._keep_when_possible(kept)
         except SkerryError:
             self._follower.failed()
             raise
@@ -202,6 +203,16 @@ class Defining:
             self._do(self._core.kept(kept.catalogue, self._up(), clock.now()))
         else:
             self._do(self._follower.kept(kept.catalogue))
+
+    async def _keep_when_possible(self, kept: Kept) -> None:
+        """Of a disk that has no room now, later: who waits for it is told that nobody knows yet."""
+        while True:
+            try:
+                await self._keep(kept)
+                return
+            except Unwritten:
+                self._caught_up()
+                await asyncio.sleep(KEEP_PAUSE_S)  # owner: the member's background
 
     def _caught_up(self) -> None:
         for answer in self._asking:

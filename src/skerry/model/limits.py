@@ -264,6 +264,8 @@ COMMIT_LAZY_S = 0.2
 CHECKED_FILES = 100_000
 # between two lines of the log about one member's clock
 CLOCKS_TOLD_S = 60.0
+# until definitions that found no room on a disk are written again
+KEEP_PAUSE_S = 1.0
 # until a disk that had no room is tried again
 COMMIT_ROOM_S = 0.5
 # Between looks at what is to be flushed; how many of them between looks at ids that are old, and until one that failed
