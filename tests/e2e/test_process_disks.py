@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,8 @@ def _unstartable(cluster: Cluster, cursor: Cursor, disk: Path) -> None:
     assert "cannot be written" in (why := cluster.refuses_to_start("bergen")), why
     subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
     file = disk / "tables.sqlite"
+    with closing(sqlite3.connect(file)) as opened:  # all of it is in the file itself then
+        opened.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     right = file.read_bytes()
     file.write_bytes(right[:100] + bytes(4000) + right[4100:])
     assert "tables.sqlite is damaged" in (why := cluster.refuses_to_start("bergen")), why
