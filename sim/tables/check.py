@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from sim.loop import Violation
+from sim.tables.altering import WIDE, expected_row
 from sim.tables.clients import LISTS, Attempt, Snapshot
 from sim.tables.site import _RECORDS, Place, Version, rebuilt, row_at
 from skerry.model.commits import Policy, TransactionId, Write
@@ -27,6 +28,7 @@ def final(world: World) -> None:
     _disks_agree(world)
     _reads_stayed_right(world)
     _policies_held(world)
+    _values_in_their_columns(world)
     found = _whole_transactions(world)
     _told_truly(world, found)
     _isolated(world, found)
@@ -36,7 +38,7 @@ def _disks_agree(world: World) -> None:
     """Memory has what the disk has; commits that are not written yet are newer."""
     for site in world.sites.values():
         records = [record for group in site.disk for record in _RECORDS.decode(group)]
-        for place, chain in rebuilt(records).items():
+        for place, chain in rebuilt(records, site.wide).items():
             if site.versions.get(place, [])[: len(chain)] != chain:
                 raise Violation(f"{site.name}: its disk has {chain} of {place}, its memory {site.versions.get(place)}")
 
@@ -57,6 +59,16 @@ def _policies_held(world: World) -> None:
                 is_taken = before is not None and before.row is not None
                 if is_taken and version.row is not None and version.policy is not Policy.REPLACE:
                     raise Violation(f"{version.txn} inserted {place}, which was there already")
+
+
+def _values_in_their_columns(world: World) -> None:
+    for site in world.sites.values():
+        for (table, key), chain in site.versions.items():
+            for version in chain if table == WIDE else ():
+                mark, written = version.txn.query.local, world.wide_of[version.txn]
+                due = expected_row(key, mark, written, site.wide)
+                if version.row is not None and (found := msgspec.msgpack.decode(version.row)) != due:
+                    raise Violation(f"{site.name}: {version.txn} wrote {due} to {key!r}, and it is {found}")
 
 
 def _whole_transactions(world: World) -> Found:

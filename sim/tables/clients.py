@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from sim.tables.altering import row_of
 from sim.tables.site import Place, RowsRead, file_of, rows_in
 from skerry.model.commits import FoundAt, Part, Policy, Staged, TransactionId, Versions, Write
 from skerry.model.errors import SiteError
@@ -115,8 +116,10 @@ class Attempt(msgspec.Struct):
 class Client:
     """Its transactions follow each other, and each sees what those before saw: it carries the last timestamp along."""
 
-    def __init__(self, name: str, world: World, random: Random) -> None:
+    def __init__(self, name: str, world: World, random: Random, *, alters: bool = False) -> None:
+        """`alters`: it writes the table whose columns change, and changes them."""
         self.name = name
+        self._alters = alters
         self.seen = 0
         self.is_over = False
         self.told: dict[QueryId, State] = {}  # what all members together said of a query
@@ -127,10 +130,14 @@ class Client:
     def run(self) -> Waiting:
         yield Pause(self._random.uniform(0, 0.5))
         while not self._world.are_faults_over:
-            kind = self._random.choice(
-                (
-                    *(self._transfer, self._transfer, self._append, self._append),
-                    *(self._audit, self._lists, self._claim, self._load),
+            kind = (
+                self._widen
+                if self._alters
+                else self._random.choice(
+                    (
+                        *(self._transfer, self._transfer, self._append, self._append),
+                        *(self._audit, self._lists, self._claim, self._load),
+                    )
                 )
             )
             yield from kind()
@@ -212,6 +219,22 @@ class Client:
 
         yield from self._transact((), (statement,))
 
+    def _widen(self) -> Waiting:
+        """Rows of a table that is altered now and then, before a statement, or by another client in its middle."""
+        random, world = self._random, self._world
+        if random.random() < 0.3:
+            world.alter(random)
+        places = random.sample(world.wides, random.randint(1, 2))
+
+        def statement(_: Snapshot, transaction: Gathered) -> None:
+            for table, key in places:
+                row = row_of(key, transaction.query.local, world.wide)
+                versions = Versions(table, world.wide.version, 1)
+                part = Part((Write(table, key, row),), versions=(versions,))
+                transaction.add(world.home((table, key)), part)
+
+        yield from self._transact((), (statement,))
+
     def _audit(self) -> Waiting:
         """All accounts at one moment: the sum is always the same."""
         rows = yield from self._read_only(tuple(self._world.accounts))
@@ -290,6 +313,7 @@ class Client:
             for part in parts.values()
             for write in (*part.writes, *rows_in(part.staged))
         }
+        self._world.wide_of[txn] = self._world.wide
         attempt = Attempt(txn, self.name, first_start, rows, writes)
         self._world.attempts.append(attempt)
         self._parts = parts

@@ -9,12 +9,14 @@ from random import Random
 import msgspec
 
 from sim.loop import Violation
+from sim.tables.altering import WIDE, relaid_row
 from sim.tables.time import Timeline
 from skerry.model.commits import (
     Aborted,
     Committed,
     Decision,
     Fence,
+    Layouts,
     Policy,
     Prepared,
     Record,
@@ -22,9 +24,10 @@ from skerry.model.commits import (
     TransactionId,
     Write,
 )
-from skerry.model.errors import PeerError
+from skerry.model.errors import PeerError, SiteError
 from skerry.model.ids import QueryId
 from skerry.model.limits import CommitLimits
+from skerry.model.sharded import OwnTable
 from skerry.tables.clock import At
 from skerry.tables.commits import Commits
 from skerry.tables.instructions import (
@@ -41,11 +44,13 @@ from skerry.tables.instructions import (
     Send,
     Tell,
 )
+from skerry.tables.layouts import ids_of
 from skerry.wire.commit_messages import CommitMessage, Decided, Done, Outcome, OutcomeOf, State, Vote
 
 EPOCH_US = 1_700_000_000_000_000
 TICK_S = 0.1
 LAZY_S = 0.5
+ROOM_S = 0.5
 Place = tuple[int, bytes]  # a table and a key
 Fact = tuple[str, TransactionId | QueryId, int]  # that somebody may be told of
 _RECORDS = msgspec.msgpack.Decoder(list[Record])
@@ -102,6 +107,9 @@ class Site:
         self.is_up = False
         self.crashes = 0
         self.version = 1  # of its tables and their bucket map
+        self.wide: OwnTable  # as its disk has it
+        self.is_full = False  # its disk takes nothing
+        self._was_full = False  # in this life
         self.wall_offset_s = 0.0
         self.wall_rate = 1.0
         self.sync_s = random.choice((0.001, 0.005, 0.03, 0.2))
@@ -133,20 +141,30 @@ class Site:
     # --- power -----------------------------------------------------------------------------------
     def start(self) -> None:
         records = [record for group in self.disk for record in _RECORDS.decode(group)]
-        self.versions = rebuilt(records)
-        self.is_up = True
+        self.versions = rebuilt(records, self.wide)
+        self.is_up, self._was_full = True, False
         self.commits = Commits(self.name, self._limits, self.at, records, has_disk=self.has_disk)
         self._later(self._random.uniform(0.01, TICK_S), self._tick)
 
     def crash(self) -> None:
         """What was not synced is gone. A sync that was under way has happened as a whole, or not."""
-        if self._syncing and self._random.random() < 0.5:
+        if self._syncing and self._random.random() < 0.5 and not self.is_full:
             self._make_durable(self._syncing)
         self.is_up = False
         self.crashes += 1
         self.fuse = self.sync_fuse = None
         self._queue, self._syncing, self._sync_due, self._reads = [], [], None, {}
         self.versions = {}
+
+    def learn(self, wide: OwnTable) -> None:
+        """It is on disk at once; rows that are there are read with its columns."""
+        if wide.version > self.wide.version:
+            before, self.wide = ids_of(self.wide), wide
+            for (table, key), chain in self.versions.items():
+                if table == WIDE:
+                    chain[:] = [
+                        msgspec.structs.replace(each, row=relaid_row(key, each.row, before, wide)) for each in chain
+                    ]
 
     def _later(self, delay_s: float, happen: Callable[[], None]) -> None:
         """Unless the member crashes before."""
@@ -192,6 +210,7 @@ class Site:
                 self._later(self._random.uniform(0, self.look_s), lambda: self._look(instruction))
             case Apply():
                 for write in (*instruction.writes, *rows_in(instruction.staged)):
+                    write = as_now(write, instruction.layouts, self.wide)
                     apply(self.versions, instruction.txn, instruction.commit_ts, write)
             case Answer(outcome):
                 self._answer(f"commit {outcome.txn}", outcome)
@@ -208,11 +227,13 @@ class Site:
                 raise Violation(f"{self.name}: {instruction} is nothing for a shell")
 
     def _look(self, look: Look) -> None:
-        if any(each.version != self.version for each in look.part.versions):
+        known = {each.table: self.wide.version if each.table == WIDE else self.version for each in look.part.versions}
+        if any(each.version != known[each.table] for each in look.part.versions):
             looked = Looked(stale=f"site {self.name}: table {look.part.versions[0].table} has changed")
         else:
             staged = tuple(self._found(rows_in((each,))) for each in look.part.staged)
-            looked = Looked(tuple(self._found((write,)) for write in look.part.writes), staged)
+            layouts = ((WIDE, ids_of(self.wide)),) if WIDE in known and self.wide.next_column else ()
+            looked = Looked(tuple(self._found((write,)) for write in look.part.writes), staged, layouts=layouts)
         # What it has seen may be told late: whoever wants to know must still hold the locks.
         answer = functools.partial(self.commits.looked, look.txn, look.number, looked)
         self._later(self._random.uniform(0, self.look_s), lambda: self.do(answer(self.at)))
@@ -243,12 +264,33 @@ class Site:
 
     def _synced(self) -> None:
         written, self._syncing = self._syncing, []
+        unwritten: list[Persist] = []
+        if self.is_full and written:  # some of them may have found room
+            room = self._random.randint(0, len(written) - 1)
+            written, unwritten = written[:room], written[room:]
         self._make_durable(written)
+        if unwritten:
+            self._do_without(written, unwritten)
+            return
         if self._queue:
             self._sync_within(0.0 if any(each.is_urgent for each in self._queue) else LAZY_S)
         for persist in written:
             if self.is_up:
                 self.do(self.commits.persisted(persist.then, self.at))
+
+    def _do_without(self, written: list[Persist], unwritten: list[Persist]) -> None:
+        """What stays to be written goes before what has gathered since."""
+        self._was_full = True
+        for persist in written:
+            if self.is_up:
+                self.do(self.commits.persisted(persist.then, self.at))
+        later, self._queue = self._queue, []
+        for persist in unwritten:
+            if self.is_up:
+                self.do(self.commits.unwritten(persist, SiteError(f"site {self.name}: no room"), self.at))
+        if self.is_up:
+            self._queue += later
+            self._sync_within(ROOM_S)
 
     def _make_durable(self, written: list[Persist]) -> None:
         records = [record for persist in written for record in persist.records]
@@ -258,7 +300,13 @@ class Site:
         self.commits_on_disk.update(fact for fact in facts if fact[0] == "commit")
 
     def _may_say(self, message: CommitMessage) -> bool:
-        """A vote, a decision, an outcome: who hears it relies on it, whatever becomes of this member."""
+        """A vote, a decision, an outcome: who hears it relies on it, whatever becomes of this member.
+
+        An abort for which there is no room is said all the same: nobody can turn it, but for the same request in the
+        member's next life, and there none of this life's messages comes.
+        """
+        if self._was_full and isinstance(message, Decided | Outcome) and not message.commit_ts:
+            return True
         match message:
             case Vote():
                 return ("prepared", message.txn, message.prepare_ts) in self._on_disk
@@ -351,7 +399,15 @@ def row_at(versions: dict[Place, list[Version]], place: Place, read_ts: int) -> 
     return seen[-1].row if seen else None
 
 
-def rebuilt(records: list[Record]) -> dict[Place, list[Version]]:
+def as_now(write: Write, layouts: Layouts, wide: OwnTable) -> Write:
+    """With the columns that its table has by now: it may have been prepared before that was altered."""
+    if write.table != WIDE:
+        return write
+    ids = dict(layouts).get(WIDE, ())
+    return msgspec.structs.replace(write, row=relaid_row(write.key, write.row, ids, wide))
+
+
+def rebuilt(records: list[Record], wide: OwnTable) -> dict[Place, list[Version]]:
     """As a store does it when it starts: from what is on disk, alone."""
     versions: dict[Place, list[Version]] = {}
     prepared: dict[TransactionId, Prepared] = {}
@@ -360,11 +416,11 @@ def rebuilt(records: list[Record]) -> dict[Place, list[Version]]:
             case Prepared():
                 prepared[record.txn] = record
             case Aborted():
-                prepared.pop(record.txn)
+                prepared.pop(record.txn, None)  # its Prepared may have found no room
             case Committed():
                 source = prepared.pop(record.txn) if record.txn in prepared else record
                 for write in (*source.writes, *rows_in(source.staged)):
-                    apply(versions, record.txn, record.commit_ts, write)
+                    apply(versions, record.txn, record.commit_ts, as_now(write, source.layouts, wide))
             case _:
                 pass
     return versions

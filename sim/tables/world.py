@@ -9,6 +9,7 @@ import msgspec
 
 from sim.loop import Violation
 from sim.tables import check
+from sim.tables.altering import WIDE, first_table, next_table
 from sim.tables.clients import (
     ACCOUNTS,
     CLAIMS,
@@ -27,8 +28,11 @@ from sim.tables.clients import (
 from sim.tables.site import Fact, Place, ReadRows, RowsRead, Site
 from sim.tables.time import Timeline
 from sim.world import Outcome
+from skerry.model.commits import TransactionId
 from skerry.model.errors import SiteError
 from skerry.model.limits import CommitLimits
+from skerry.model.sharded import OwnTable
+from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.instructions import Tell
 from skerry.wire.commit_messages import State
 
@@ -73,16 +77,24 @@ class World:
         names = list(NAMES[: random.randint(2, 4)])
         self.disks = tuple(names)
         self._commits_on_disk: set[Fact] = set()
+        self.wide = first_table(self.disks)
         self.sites = {name: self._site(name) for name in [*names, *([LITE] if random.random() < 0.5 else [])]}
         self.accounts: list[Place] = [(ACCOUNTS, f"account {n}".encode()) for n in range(random.randint(3, 6))]
         self.lists: list[Place] = [(LISTS, f"list {n}".encode()) for n in range(random.randint(2, 4))]
         self.claims: list[Place] = [(CLAIMS, f"claim {n}".encode()) for n in range(random.randint(2, 4))]
         self.planned_version = 1
+        # Beside all that: a disk that is full for a while, a table that is altered.
+        self.beside = beside = Random(f"skerry tables beside {seed}")
+        self.fills = beside.random() < 0.3
+        self.wides: list[Place] = [(WIDE, f"wide {n}".encode()) for n in range(3)]
+        self.wide_of: dict[TransactionId, OwnTable] = {}
         self.are_faults_over = False
         self.attempts: list[Attempt] = []
         self.looks: list[tuple[str, int, Snapshot]] = []
         self.complete = self.failed = 0
         self.clients = [Client(f"c{n}", self, Random(random.random())) for n in range(random.randint(2, 5))]
+        if beside.random() < 0.4:
+            self.clients += [Client(f"a{n}", self, Random(beside.random()), alters=True) for n in range(2)]
         self._cut: dict[tuple[str, str], int] = {}
         self._loss = random.choice((0.0, 0.02, 0.15))
         self._twice = random.choice((0.0, 0.1))
@@ -98,6 +110,7 @@ class World:
             has_disk=name != LITE,
         )  # fmt: skip
         site.commits_on_disk = self._commits_on_disk
+        site.wide = self.wide
         site.blow = functools.partial(self._crash, site)
         site.wall_offset_s = self.random.uniform(-1.5, 1.5)
         site.wall_rate = self.random.choice((1.0, 0.97, 1.03))
@@ -222,8 +235,11 @@ class World:
                 self._carry(sender, to, message, self.random.uniform(0, self.random.choice((0.1, 3.0))))
 
     def _carry(self, sender: str, to: str, message: object, delay_s: float) -> None:
+        life = self.sites[to].crashes
+
         def arrive() -> None:
-            if self.sites[to].is_up:
+            # A session ends with the life of its member. Commits do without that, but for a disk that is full.
+            if self.sites[to].is_up and not (self.fills and self.sites[to].crashes != life):
                 self.sites[to].receive(sender, message)
 
         self.timeline.after(delay_s, arrive)
@@ -231,6 +247,8 @@ class World:
     # --- faults ----------------------------------------------------------------------------------
     def _plan_faults(self) -> None:
         random = self.random
+        for _ in range(self.beside.randint(1, 5) if self.fills else 0):
+            self.timeline.after(self.beside.uniform(0, _FAULTS_S), self._fill_disk)
         kinds = [self._lose_power, self._light_fuse, self._cut_link, self._isolate, self._jump, self._change_tables]
         weights = [random.choice((0, 1, 3)) for _ in kinds]
         if not any(weights):
@@ -240,6 +258,24 @@ class World:
         for _ in range(random.randint(15, 40) if self.is_stormy else random.randint(1, 12)):
             fault = random.choices(kinds, weights)[0]
             self.timeline.after(random.uniform(0, _FAULTS_S), fault)
+
+    def _fill_disk(self) -> None:
+        site = self.sites[self.beside.choice(self.disks)]
+        if not self.are_faults_over:
+            self.tell(f"the disk of {site.name} is full")
+            site.is_full = True
+            self.timeline.after(self.beside.uniform(0.1, 3.0), functools.partial(self._make_room, site))
+
+    def _make_room(self, site: Site) -> None:
+        self.tell(f"the disk of {site.name} has room")
+        site.is_full = False
+
+    def alter(self, random: Random) -> None:
+        """ALTER TABLE: whoever writes next plans with it, members learn of it one after the other."""
+        self.wide = next_table(self.wide, random)
+        self.tell(f"wide has {[f'{column.name} {column.id}' for column in self.wide.columns]}")
+        for site in self.sites.values():
+            self.timeline.after(random.uniform(0, 0.3), functools.partial(site.learn, self.wide))
 
     def _any(self) -> Site:
         return self.random.choice(list(self.sites.values()))
@@ -260,11 +296,15 @@ class World:
 
     def _crash(self, site: Site) -> None:
         self.tell(f"{site.name} loses its power")
+        is_unkept = site.commits.clock.is_unkept
+        if is_unkept:  # nothing but its clock keeps its reads in their order then, and that is not set back
+            behind_us = (site.commits.clock.last >> COUNTER_BITS) - site.at.wall_us
+            site.wall_offset_s += max(0.0, behind_us / 1e6 + 0.001)
         site.crash()
         for number, waits in list(self._waits.items()):
             if waits.member == site.name:
                 self._end(number, None)
-        if self.random.random() < 0.5:
+        if self.random.random() < 0.5 and not is_unkept:
             # A clock without a battery; but time goes on, and nobody is as wrong as that for ever.
             site.wall_offset_s = max(-4.0, site.wall_offset_s - self.random.uniform(0, 3.0))
         down_s = 0.05 if self.is_stormy else self.random.choice((0.05, 0.3, 2.5))
@@ -323,6 +363,7 @@ class World:
         self._cut.clear()
         for site in self.sites.values():
             site.fuse = site.sync_fuse = None
+            site.is_full = False
             site.wall_rate, site.wall_offset_s = 1.0, 0.0
             self._restart(site)
 

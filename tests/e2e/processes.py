@@ -19,6 +19,7 @@ import psutil
 
 import skerry
 from skerry.client.dbapi import Connection
+from skerry.testing.points import VARIABLE
 from skerry.testing.ports import free_ports
 from tests.integration.member.member_sites import SITES, make_sites, wait_until, write_sites
 
@@ -34,8 +35,8 @@ TPCH = {
 }
 
 
-def skerry_command(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "skerry.cli", *map(str, arguments)]
+def skerry_command(*arguments: object, chaos: bool = False) -> list[str]:
+    return [sys.executable, "-m", "skerry.testing.points" if chaos else "skerry.cli", *map(str, arguments)]
 
 
 def tree_of(pid: int) -> list[psutil.Process]:
@@ -66,18 +67,19 @@ def _lives(process: psutil.Process) -> bool:
 class Site:
     """One `skerry up FILE --member NAME`."""
 
-    def __init__(self, file: Path, name: str, folder: Path, temp: Path) -> None:
+    def __init__(self, file: Path, name: str, folder: Path, temp: Path, chaos: Path | None = None) -> None:
+        """`chaos`: the file that says when it is killed (skerry/testing/points.py)."""
         self.name = name
         self.temp = temp
         self._log_path = folder / f"{name}-{time.monotonic_ns()}.log"
         self._out_path = self._log_path.with_suffix(".out")
         with self._log_path.open("wb") as log, self._out_path.open("wb") as out:
             self.process = subprocess.Popen(
-                skerry_command("up", file, "--member", name, "--until-input-ends"),
+                skerry_command("up", file, "--member", name, "--until-input-ends", chaos=chaos is not None),
                 stdin=subprocess.PIPE,  # it ends with this process, whatever happens
                 stdout=out,
                 stderr=log,
-                env={**os.environ, "TMPDIR": str(self.temp)},
+                env={**os.environ, "TMPDIR": str(self.temp)} | ({VARIABLE: str(chaos)} if chaos is not None else {}),
             )
 
     @property

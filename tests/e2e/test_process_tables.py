@@ -1,4 +1,5 @@
-"""Members that are killed while they write to tables of our own: all that was acknowledged is there, once."""
+"""Members that are killed while they write to tables of our own, or whose clocks are wrong: all that was acknowledged
+is there, once."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from skerry.tables.store import Store
 from skerry.testing.points import VARIABLE
 from skerry.testing.ports import free_ports
 from tests.e2e.processes import CONNECT_S, STOP_S
+from tests.integration.member.member_sites import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -39,14 +41,17 @@ class Members:
         (folder / "skerry.yaml").write_text(yaml.safe_dump(text, sort_keys=False))
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, *names: str) -> None:
+    def start(self, *names: str, clock_s: float = 0.0) -> None:
+        """`clock_s`: how far their clocks are ahead."""
         for name in names:
-            self.running[name] = subprocess.Popen(
-                [sys.executable, "-m", "tests.e2e.tables_member", self.folder / "skerry.yaml", name],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={**os.environ, VARIABLE: str(self.folder / f"{name}.chaos")},
-            )
+            with (self.folder / f"{name}.log").open("ab") as log:
+                self.running[name] = subprocess.Popen(
+                    [sys.executable, "-m", "tests.e2e.tables_member", self.folder / "skerry.yaml", name],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    env={**os.environ, VARIABLE: str(self.folder / f"{name}.chaos"), "CLOCK_S": str(clock_s)},
+                )
         for name in names:
             assert (out := self.running[name].stdout) is not None
             assert out.readline() == b"ready\n"
@@ -129,3 +134,51 @@ def test_members_that_are_killed_while_they_write(tmp_path: Path) -> None:
     assert refused.isdisjoint(found)  # every other error says that nothing was written
     assert len(acknowledged) >= said - len(KILLS) - 1
     assert told  # the member that the client asked was killed once
+
+
+def test_clocks_that_are_apart(tmp_path: Path) -> None:
+    """Ten seconds, where five are allowed: errors and logs say so; nothing that was acknowledged is lost."""
+    members, acknowledged, said = Members(tmp_path), set[int](), 0
+    error: dict[tuple[str, str], str] = {}
+    try:
+        members.start("oslo")
+        members.start("bergen", clock_s=10.0)
+        connections = {name: members.connect(name) for name in NAMES}
+        cursors = {name: connection.cursor() for name, connection in connections.items()}
+        create = "CREATE TABLE ledger (said INT, number INT) PRIMARY KEY (said, number) DISTRIBUTED BY (number)"
+        cursors["oslo"].execute(create)
+        for name in NAMES:
+            cursors["oslo"].execute(f"CREATE TABLE at_{name} (k INT) PRIMARY KEY (k) DISTRIBUTED BY (k) IN ({name})")
+        for name, cursor in cursors.items():
+            said += 1
+            for table in ("ledger", "at_oslo", "at_bergen"):
+                rows = ", ".join(f"({said}, {number})" for number in range(ROWS)) if table == "ledger" else f"({said})"
+                try:
+                    cursor.execute(f"INSERT INTO {table} VALUES {rows}")
+                except skerry.OperationalError as refused:
+                    error[name, table] = refused.message
+        # At one member alone times need no comparing. Who is ahead of the others can tell them nothing.
+        assert set(error) == {("oslo", "ledger"), ("bergen", "ledger"), ("bergen", "at_oslo")}
+        for why in error.values():
+            assert "the clock of bergen is 10.0 s ahead; at most 5 s are allowed" in why
+        for connection in connections.values():
+            connection.close()
+        members.end("bergen")
+        members.start("bergen")  # its clock is right, and goes on where it was until the time has come
+
+        def is_written() -> bool:
+            nonlocal said
+            said += 1
+            rows = ", ".join(f"({said}, {number})" for number in range(ROWS))
+            with suppress(skerry.OperationalError), members.connect("oslo") as connection:
+                connection.cursor().execute(f"INSERT INTO ledger VALUES {rows}")
+                acknowledged.add(said)
+            return bool(acknowledged)
+
+        wait_until(is_written, "the time has come", every_s=0.5)
+        members.end(*NAMES)
+    finally:
+        members.kill()
+    for name in NAMES:
+        assert "are too far apart to commit" in (tmp_path / f"{name}.log").read_text()
+    assert Counter(rows_found(tmp_path)) == dict.fromkeys(acknowledged, ROWS)

@@ -85,15 +85,22 @@ def uses_user(tree: exp.Expr) -> bool:
 
 def check_columns(text: str, columns: Collection[str]) -> None:
     """SqlError for a column that the table has not; `columns` are all of them."""
-    tree = read_expression(text)
     known = {name.lower() for name in columns}
-    named = {part.name.lower() for each in find_all(tree, exp.Lambda) for part in each.expressions}
-    for column in find_all(tree, exp.Column):
-        if is_unit(column):
-            continue
-        first = column.parts[0].name
-        if first.lower() not in known | named:
+    for first, column in _columns_of(read_expression(text)):
+        if first.lower() not in known:
             raise error_at(f"the table has no column {first}{did_you_mean(first, columns)}", text, column)
+
+
+def columns_in(text: str) -> frozenset[str]:
+    """In lower case."""
+    return frozenset(first.lower() for first, _ in _columns_of(read_expression(text)))
+
+
+def _columns_of(tree: exp.Expr) -> list[tuple[str, exp.Column]]:
+    """Their names, without those that a lambda gives its arguments."""
+    named = {part.name.lower() for each in find_all(tree, exp.Lambda) for part in each.expressions}
+    found = [(column.parts[0].name, column) for column in find_all(tree, exp.Column) if not is_unit(column)]
+    return [(first, column) for first, column in found if first.lower() not in named]
 
 
 def may_be(text: str, kind: str) -> bool:

@@ -33,6 +33,13 @@ class Rulebook:
         self._look()
         return self._rules.rights_of(user, roles)
 
+    def names(self, table: str, columns: frozenset[str]) -> str:
+        """A role with a rule that names one of these columns of a table of our own; "" if there is none."""
+        if self._rules is None:
+            return ""
+        self._look()
+        return self._rules.names(table, columns)
+
     def _look(self) -> None:
         version = _version(self._path)
         if version == self._version:

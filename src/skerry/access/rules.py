@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from skerry.access.expressions import check_columns, may_be, read_expression
+from skerry.access.expressions import check_columns, columns_in, may_be, read_expression
 from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
 from skerry.model.config import Config
 from skerry.model.errors import SqlError
@@ -49,6 +49,23 @@ class Rules(msgspec.Struct, frozen=True):
             any(role.may_see_queries for role in held),
             any(role.may_end_queries for role in held),
         )
+
+    def names(self, table: str, columns: frozenset[str]) -> str:
+        """A role with a rule about this table of our own, at any member, that names one of the columns; "" if none
+        does. `columns` are in lower case."""
+        for name, role in self.roles.items():
+            for rule in role.rules:
+                if rule.pattern.table in ("", table.lower()) and not columns.isdisjoint(_named(rule)):
+                    return name
+        return ""
+
+
+def _named(rule: Rule) -> frozenset[str]:
+    """The columns that a rule names, in lower case."""
+    if rule.sight is None:
+        return frozenset()
+    texts = filter(None, (rule.sight.where, *rule.sight.masks.values()))
+    return frozenset((rule.sight.columns or frozenset()) | rule.sight.masks.keys()).union(*map(columns_in, texts))
 
 
 def parse_rules(text: str, name: str, config: Config, columns: KnownColumns | None = None) -> Rules:

@@ -11,12 +11,23 @@ from functools import reduce
 
 from sqlglot import exp
 
-from skerry.access.expressions import USER, read_expression, uses_user
+from skerry.access.expressions import USER, columns_in, read_expression, uses_user
 from skerry.model.rights import Seen, Sight
 from skerry.model.table import Column
 from skerry.spark.engine import WHOLE_TABLE, TableView
 from skerry.sql.dialect import render
 from skerry.sql.parse import parse_type
+
+
+def missing_column(seen: Seen, columns: Sequence[Column]) -> str:
+    """A column that a filter or mask is about, and that the table does not have; "" if it has all of them."""
+    known = {column.name.lower() for column in columns}
+    for sight in seen.sights:
+        texts = filter(None, (sight.where, *sight.masks.values()))
+        named = frozenset(sight.masks).union(*map(columns_in, texts))
+        if not known.issuperset(named):
+            return min(named - known)
+    return ""
 
 
 def view_of(seen: Seen, columns: Sequence[Column], user: str) -> TableView | None:

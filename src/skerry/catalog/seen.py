@@ -25,7 +25,7 @@ class SeenCatalog(Catalog):
         self._uneven: set[str] = set()
         self._members, self._sites, self._tables = {}, {}, {}
         self._own, self._told, self._nearest = (), {}, whole._nearest
-        columns: dict[str, set[frozenset[str] | None]] = {}
+        columns: dict[str, set[object]] = {}
         for member, config in whole._members.items():
             site, tables = whole._sites[member], {}
             parts: dict[str, TablePart] = {}
@@ -44,7 +44,9 @@ class SeenCatalog(Catalog):
                     shown = _as_seen(msgspec.structs.replace(part, columns=left), part, seen.is_veiled)
                     (own if part.own else parts)[table] = shown
                     hidden = {each.name.lower() for each in part.columns} - {each.name.lower() for each in left}
-                    columns.setdefault(table, set()).add(frozenset(hidden))
+                    # One copy is read, whichever: all of them must show the same rows and values.
+                    shows = tuple((each.where, tuple(each.masks.items())) for each in seen.sights if part.is_copy)
+                    columns.setdefault(table, set()).add((frozenset(hidden), shows))
             if tables:
                 broken = {table: reason for table, reason in site.broken.items() if table in tables}
                 self._members[member] = config

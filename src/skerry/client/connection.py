@@ -18,11 +18,21 @@ from typing import TypeVar
 from uuid import uuid4
 
 from skerry.client import clock
-from skerry.client.cursor import CursorCore, PageSize
+from skerry.client.cursor import AGAIN, CursorCore, PageSize
 from skerry.client.dial import NobodyThere, dial, gone
 from skerry.client.routes import Question, Routes
 from skerry.client.url import Target
-from skerry.model.errors import Cancelled, InternalError, Overloaded, PeerError, SiteError, SkerryError, TimedOut
+from skerry.model.errors import (
+    Cancelled,
+    InternalError,
+    OutcomeUnknown,
+    Overloaded,
+    PeerError,
+    SiteError,
+    SkerryError,
+    TimedOut,
+    unsure,
+)
 from skerry.model.ids import QueryId
 from skerry.model.limits import STAGED_AHEAD, Limits
 from skerry.model.results import Page, Value
@@ -142,8 +152,9 @@ class MemberLink:
             self._routes.follow(core)
         if rows is not None:
             self._send([request])
-            self._load(core, rows)
-        self._begin(core, [] if rows is not None else [request])
+            self._begin_load(core, rows, is_again=AGAIN in options)
+            return
+        self._begin(core, [request])
 
     def attach(self, core: CursorCore, size: PageSize) -> None:
         """Take over a query that runs already, and wait for its first page, count or error."""
@@ -223,21 +234,38 @@ class MemberLink:
             self._reader.join(self.limits.stop_s)
 
     # --- sending -----------------------------------------------------------------------------------
-    def _load(self, core: CursorCore, rows: Iterator[Callable[[int], ClientRows]]) -> None:
-        """Sends all of them, a few at a time, unless the statement ends before. Its answer is still to be awaited."""
+    def _begin_load(self, core: CursorCore, rows: Iterator[Callable[[int], ClientRows]], is_again: bool) -> None:
+        try:
+            is_whole = self._load(core, rows)
+        except SkerryError as error:  # of this time; the rows may be there from the time before
+            raise unsure(core.query, error) if is_again else error from error
+        if not is_whole and not is_again and isinstance(core.error, OutcomeUnknown) and self._error is not None:
+            raise self._unsent(self._error)
+        self._begin(core, [])
+
+    def _unsent(self, lost: SkerryError) -> SiteError:
+        return SiteError(
+            f"{lost.message}; not all rows had been sent, and nothing was written",
+            member=self.member,
+            suggestion="load them again",
+        )
+
+    def _load(self, core: CursorCore, rows: Iterator[Callable[[int], ClientRows]]) -> bool:
+        """Sends all of them, a few at a time; False if the statement ends before. Its answer is still to be awaited."""
         asked: deque[tuple[int, Question]] = deque()
         try:
             for make in rows:
                 while len(asked) >= STAGED_AHEAD and not core.ready:
                     self._await_room(*asked.popleft(), core)
                 if core.ready:
-                    break
+                    return False
                 question = Question()
                 with self._changed:
                     self.check()
                     number = self._routes.ask(question)
                 asked.append((number, question))
                 self._send([make(number)])
+            return True
         except BaseException:
             self.close_cursor(core)
             raise
@@ -253,11 +281,7 @@ class MemberLink:
             self._routes.drop(number)
         # What the member says of rows it says of the statement too. A lost connection is ours to tell.
         if question.error is not None and not core.ready:
-            raise SiteError(
-                f"{question.error.message}; not all rows had been sent, and nothing was written",
-                member=self.member,
-                suggestion="load them again",
-            )
+            raise self._unsent(question.error)
 
     def _begin(self, core: CursorCore, requests: list[Message]) -> None:
         self._send_and_wait(core, requests)

@@ -164,12 +164,14 @@ class Cursor:
         on_conflict: str = "fail",
         timeout_s: float | None = None,
         progress: Callable[[int], object] | None = None,
+        query_id: QueryId | None = None,
     ) -> Cursor:
         """Insert Arrow rows into a table of Skerry's own, all of them or none: `rowcount` says how many were written.
 
         `rows`: a pyarrow Table, RecordBatch or RecordBatchReader, or what gives an Arrow stream, as polars' frames do.
         Columns are matched by name. `on_conflict`: "fail", "nothing" or "replace" where a row with the same key exists.
-        `progress` is called with how many rows were sent.
+        `progress` is called with how many rows were sent. `query_id`: of the same load, whose outcome is unknown: if
+        its rows are there, they are counted and not written again.
         """
         self._check()
         self._drop_result()
@@ -177,9 +179,9 @@ class Cursor:
             raise NotSupportedError("a load commits by itself: it needs autocommit, and no open transaction")
         reader = loading.reader_of(rows)
         sql = loading.insert_of(table, reader.schema, on_conflict)
-        link = self._link = self.connection._links.home
-        core = self._core = link.new_cursor()
-        options = {LOAD: "1"}
+        link = self._link = self.connection._links.home if query_id is None else self._asked_before(query_id)
+        core = self._core = link.new_cursor(query_id)
+        options = {LOAD: "1"} | ({AGAIN: "1"} if query_id is not None else {})
         if self.connection.resume_s > 0:
             options["resume_s"] = repr(float(self.connection.resume_s))
         link.execute(
@@ -366,14 +368,19 @@ class Cursor:
         more: Sequence[list[Value] | dict[str, Value]],
     ) -> None:
         """At the member that it was given to: nobody else knows all that came of it."""
+        self._link = self._asked_before(query)
+        self._execute_at(self._link, operation, values, timeout_s, expected, options | {AGAIN: "1"}, more, query)
+
+    def _asked_before(self, query: QueryId) -> MemberLink:
+        """The member that it was given to: nobody else knows all that came of it."""
         if not isinstance(query, QueryId):
             raise InterfaceError("query_id is the id of a cursor (cursor.query_id)")
         try:
-            self._link = self.connection._links.to(query)
-            self._link.check()
+            link = self.connection._links.to(query)
+            link.check()
         except SkerryError as error:  # it was not sent again, which tells nothing
             raise unsure(query, error) from error
-        self._execute_at(self._link, operation, values, timeout_s, expected, options | {AGAIN: "1"}, more, query)
+        return link
 
     def _execute_at(
         self,

@@ -39,6 +39,8 @@ class Error(Exception):
         self.code = code
         self.member = member
         self.suggestion = suggestion
+        if suggestion:  # tracebacks and logs show it; `str` is the message alone
+            self.add_note(f"hint: {suggestion}")
 
 
 class InterfaceError(Error):

@@ -55,9 +55,10 @@ from skerry.model.limits import (
     WRITE_TUPLES,
     WRITE_TUPLES_BYTES,
 )
+from skerry.model.points import reach
 from skerry.model.results import Schema
 from skerry.model.rights import CHANGES, Rights
-from skerry.model.sharded import Alter, Create, Definition, Drop, OwnTable, Wish
+from skerry.model.sharded import Alter, Create, Definition, Drop, Fill, Making, OwnTable, Wish
 from skerry.plan.explain import describe, explain
 from skerry.plan.reasons import with_reasons
 from skerry.sql import changes
@@ -134,6 +135,8 @@ class Changing:
             if statement.transaction:
                 raise refuse_within("a load")
             return await self._load(work, statement, cursor, cursor.load)
+        if (answer := await self._made_before(work, statement)) is not None:
+            return answer
         explained = said.explained(statement.sql)
         if explained is not None:
             statement = msgspec.structs.replace(statement, sql=explained.sql)
@@ -221,7 +224,14 @@ class Changing:
         try:
             return await self._fresh(work, statement)
         except SkerryError as error:
-            raise unsure(statement.query, error) if is_again(statement.options) else error from error
+            if not is_again(statement.options):
+                raise
+            if not _defines(statement.sql):
+                raise unsure(statement.query, error) from error
+            # That a table exists, or does not, may be this statement's own doing.
+            if not await work.defining.was_defined(statement.query, statement.rights):
+                raise
+            return said.DropTable(None)
 
     async def _fresh(self, work: Work, statement: RunStatement) -> _Understood:
         """By the definitions that are known here; by the newest, if these make it an error."""
@@ -257,8 +267,29 @@ class Changing:
         configured = said.Configured(catalog, frozenset(self._own.definitions))
         return said.Known(configured, _tables(self._seen(rights)), self._members, rights)
 
+    async def _made_before(self, work: Work, statement: RunStatement) -> CountAnswer | None:
+        """CREATE TABLE … AS that is said again: its count, if its rows are there; else its table goes."""
+        made = self._own.made_by(statement.query) if is_again(statement.options) else None
+        if made is None:
+            return None
+        table, known = made.table, await self._own.recall(statement.query)
+        if known is None:
+            await work.defining.define(
+                _step(statement, f"drop-{table.id}"), Drop(table.id, table.name), statement.rights
+            )
+            return None
+        await work.defining.define(_step(statement, "fill"), Fill(table.id), statement.rights)
+        return CountAnswer(known.rows // (1 if table.distributed_by else len(table.members)), commit_ts=known.commit_ts)
+
     async def _create_as(self, work: Work, statement: RunStatement, cursor: ClientCursor) -> CountAnswer:
-        """The query comes first, and the table is made if it can hold the rows. If they are not written, it goes."""
+        """The query comes first, and the table is made if it can hold the rows. It is seen when these are written; if
+        they are not, it goes: now, or when its initiator is up again (`OwnTables._settle`)."""
+        if is_again(statement.options) and await self._own.recall(statement.query) is not None:
+            raise UserError(f"query {statement.query} has made its table, which was dropped since")
+        with self._own.makes(statement.query):
+            return await self._create_and_fill(work, statement, cursor)
+
+    async def _create_and_fill(self, work: Work, statement: RunStatement, cursor: ClientCursor) -> CountAnswer:
         planner, rights, message = work.planner, statement.rights, partial(self._message, statement)
         made: list[said.CreateTable] = []
 
@@ -274,11 +305,13 @@ class Changing:
 
         async def make() -> Writing | None:
             """None if somebody else has made the table meanwhile, or has dropped it."""
-            table = made[-1].table
-            await work.defining.define(statement.query, Create(table, made[-1].if_not_exists), rights)
-            found = self._own.definitions.get(table.name.lower())
-            if found is None or msgspec.structs.replace(found.table, id=0, version=0) != table:
+            table, since = made[-1].table, self._own.now()
+            create = Create(table, made[-1].if_not_exists, Making(statement.query, since))
+            await work.defining.define(_step(statement, f"make-{since:x}"), create, rights)
+            found = self._own.made_by(statement.query)
+            if found is None:
                 return None
+            reach("table.made")
             cursor.tables = tuple(sorted({*cursor.tables, *(f"{member}.{table.name}" for member in table.members)}))
             filling.append(self._computing.filling(found.table, planner, message, cursor, work.gather))
             return filling[-1]
@@ -300,26 +333,34 @@ class Changing:
             answer = await filling[-1].commit(await filling[-1].routed(gathered, statement), 0)
             if answer is None:
                 raise StaleSchema(f"table {made[-1].table.name} has changed, or is gone")
+            await self._show_filled(work, statement, filling[-1].table)
             return answer
         except _MadeMeanwhile:
             return CountAnswer(0)
         except OutcomeUnknown:
             raise
         except SkerryError:
-            if filling and not made[-1].if_not_exists:  # else it may be somebody else's
-                dropped = QueryId(statement.query.initiator, f"{statement.query.local}-drop")
+            if filling:
                 table = filling[-1].table
-                await work.defining.define(dropped, Drop(table.id, table.name), rights)
+                await work.defining.define(
+                    _step(statement, f"drop-{table.id}"), Drop(table.id, table.name), statement.rights
+                )
             raise
         finally:
             for writing in filling:
                 writing.drop()
 
+    async def _show_filled(self, work: Work, statement: RunStatement, table: OwnTable) -> None:
+        try:
+            await work.defining.define(_step(statement, "fill"), Fill(table.id), statement.rights)
+        except SkerryError as error:  # its rows are written, and it will be seen
+            raise unsure(statement.query, error) from error
+
     async def _load(self, work: Work, statement: RunStatement, cursor: ClientCursor, load: Load) -> CountAnswer:
         """Rows come from the client, in chunks. All of them are written, or nothing."""
         planner, insert = work.planner, await self._fresh_load(work, statement)
         table = insert.table
-        if (known := self._own.committed(statement.query)) is not None:
+        if is_again(statement.options) and (known := await self._own.recall(statement.query)) is not None:
             copies = 1 if table.distributed_by else len(table.members)
             return CountAnswer(known.rows // copies, commit_ts=known.commit_ts)
         load.begin()
@@ -369,6 +410,7 @@ class Changing:
         """Read once more if the table has changed since; then that is an error."""
         if understood.changed == understood.table:
             return  # IF EXISTS, IF NOT EXISTS
+        work.defining.refuse_named(understood.table, understood.changed)
         try:
             await work.defining.define(statement.query, Alter(understood.changed), statement.rights)
         except StaleSchema:
@@ -554,6 +596,15 @@ async def _define(work: Work, statement: RunStatement, wish: Wish) -> None:
     except SkerryError as error:
         # The keeper forgets ids when it is restarted: then it says that a table exists, or does not.
         raise unsure(statement.query, error) if is_again(statement.options) else error from error
+
+
+def _step(statement: RunStatement, step: str) -> QueryId:
+    """The id of one of several definitions that a statement makes."""
+    return QueryId(statement.query.initiator, f"{statement.query.local}-{step}")
+
+
+def _defines(sql: str) -> bool:
+    return [word.upper() for word in sql.split()[:2]] in (["CREATE", "TABLE"], ["DROP", "TABLE"], ["ALTER", "TABLE"])
 
 
 def _about(understood: _Understood) -> tuple[str, ...]:

@@ -71,7 +71,8 @@ def refuse_unfit(sender: str, message: CommitMessage, me: str, config: Config) -
         case Submit():
             # Who is to decide takes part, or decides for those without a disk.
             decides = me in message.parts or (sender not in data and me == min(data))
-            if not decides or not message.parts or not data.issuperset(message.parts):
+            # Such a member asks what it has forgotten by a transaction of nobody.
+            if not decides or not data.issuperset(message.parts):
                 raise PeerError(f"transaction {message.txn}: its participants are not such as there are")
             for part in message.parts.values():
                 _check_part(part)

@@ -15,10 +15,18 @@ from typing import Any, TypeVar, assert_never
 from skerry.member import clock
 from skerry.model import trace
 from skerry.model.commits import Committed, Layouts, Part, Prepared, Record, Staged, TransactionId, Write
-from skerry.model.errors import InternalError, Overloaded, SiteError, SiteStopping, SkerryError, unsure
+from skerry.model.errors import (
+    ClocksApart,
+    InternalError,
+    Overloaded,
+    SiteError,
+    SiteStopping,
+    SkerryError,
+    unsure,
+)
 from skerry.model.ids import QueryId
-from skerry.model.limits import COMMIT_LAZY_S, COMMIT_TICK_S, CommitLimits
-from skerry.tables.clock import At
+from skerry.model.limits import CLOCKS_TOLD_S, COMMIT_LAZY_S, COMMIT_ROOM_S, COMMIT_TICK_S, CommitLimits
+from skerry.tables.clock import COUNTER_BITS, At
 from skerry.tables.commits import Commits
 from skerry.tables.instructions import (
     Answer,
@@ -36,10 +44,12 @@ from skerry.tables.instructions import (
     Tell,
 )
 from skerry.tables.outcomes import Known
+from skerry.tables.store import Unwritten
 from skerry.wire.commit_messages import CommitMessage, Outcome, Prepare, Refusal, State, Submit
+from skerry.wire.messages import Failure
 from skerry.wire.values import error_of, failure_of
 
-KeepRecords = Callable[[Iterable[Record]], Future[None]]
+KeepRecords = Callable[[Iterable[Record], int], Future[None]]
 _T = TypeVar("_T")
 
 
@@ -66,6 +76,7 @@ class Committing:
         own: Callable[[Coroutine[Any, Any, None], str], None],
     ) -> None:
         self._member = member
+        self._limits = limits
         self._persist = persist
         self._look = look
         self._apply = apply
@@ -79,6 +90,11 @@ class Committing:
         self._in_flight = 0
         self._done: deque[tuple[Future[None], Persist]] = deque()  # by the store, and not heard here yet
         self._done_turn = threading.Lock()
+        self._turn = 0  # of the store: records that follow each other
+        self._unwritten: list[tuple[Persist, Unwritten]] = []  # until all of the turn are back
+        self._room: asyncio.TimerHandle | None = None  # when the disk is tried again
+        self._no_room: SkerryError | None = None
+        self._told_apart: dict[str, float] = {}  # by member: not before this time again
         self._todo: deque[Instruction] = deque()
         self._is_doing = False
         self._lazy: asyncio.TimerHandle | None = None
@@ -97,22 +113,24 @@ class Committing:
             await asyncio.sleep(COMMIT_TICK_S / 10)  # owner: `until`
 
     def stop(self) -> None:
-        for timer in (self._ticking, self._lazy):
+        for timer in (self._ticking, self._lazy, self._room):
             if timer is not None:
                 timer.cancel()
-        self._ticking = self._lazy = None
+        self._ticking = self._lazy = self._room = None
         self._fail(SiteStopping(f"site {self._member} is stopping", member=self._member))
 
     async def written(self) -> None:
         """All commits that were applied until now are on disk when it returns; SiteError if they are not."""
         while self._persist is not None:
             self._check()
+            if self._room is not None and self._no_room is not None:
+                raise self._no_room
             self._pump()
             if not self._queue:
                 break
             await asyncio.sleep(COMMIT_TICK_S / 10)  # owner: the store, which has room again or fails
         if self._persist is not None:
-            await asyncio.wrap_future(self._persist(()))  # the store's calls are carried out in their order
+            await asyncio.wrap_future(self._persist((), self._turn))  # the store's calls are carried out in their order
         self._check()
 
     # --- what the member asks for ------------------------------------------------------------------------------------
@@ -122,8 +140,12 @@ class Committing:
 
     async def read(self, read_ts: int, tables: frozenset[int]) -> None:
         """Until all commits up to `read_ts` are here, and no other can come."""
+        if self._trouble is not None:
+            # What is applied is what was decided, and nothing is added any more.
+            if isinstance(self._trouble, SiteStopping) or self._core.is_in_doubt(read_ts, tables):
+                raise self._trouble
+            return
         name, ready = uuid.uuid4().hex, self._loop.create_future()
-        self._check()
         self._reads[name] = ready
         try:
             self._do(self._core.read(name, read_ts, tables, at()))
@@ -165,6 +187,10 @@ class Committing:
 
     def receive(self, sender: str, message: CommitMessage) -> None:
         """PeerError if the sender may not say this."""
+        if isinstance(message, Refusal | Outcome):
+            self._tell_apart(sender, message.failure)
+        elif isinstance(message, Submit | Prepare):
+            self._tell_behind(sender, message.clock)
         if self._trouble is None:
             self._do(self._core.receive(sender, message, at()))
             return
@@ -175,6 +201,22 @@ class Committing:
                 self._obey(Send(sender, Refusal(txn, self._member, failure, False)))
             case Submit(txn):
                 self._obey(Send(sender, Outcome(txn, State.UNKNOWN, failure=failure)))
+
+    def _tell_apart(self, peer: str, failure: Failure | None) -> None:
+        """In the logs of both members: the one that refuses, and the one that is refused."""
+        if failure is not None and failure.code == ClocksApart.code:
+            self.tell_apart(peer, failure.message)
+
+    def _tell_behind(self, peer: str, timestamp: int) -> None:
+        """Nothing is refused for that here. It will be there, when times of this member come."""
+        behind_s = (time.time_ns() // 1000 - (timestamp >> COUNTER_BITS)) / 1e6
+        if behind_s > self._limits.clock_ahead_s:
+            self.tell_apart(peer, f"a message says a time that is {behind_s:.1f} s ago: the clock of {peer} is behind")
+
+    def tell_apart(self, peer: str, reason: str) -> None:
+        if clock.now() >= self._told_apart.get(peer, 0.0):
+            self._told_apart[peer] = clock.now() + CLOCKS_TOLD_S
+            trace.emit(trace.ClocksAreApart(self._member, peer, reason))
 
     def lost(self, member: str, error: SkerryError) -> None:
         if self._trouble is None:
@@ -203,6 +245,8 @@ class Committing:
                 elif self._lazy is None:
                     self._lazy = self._loop.call_later(COMMIT_LAZY_S, self._pump)
             case Send(to, message):
+                if isinstance(message, Refusal | Outcome):
+                    self._tell_apart(to, message.failure)
                 try:
                     self._send(to, message)
                 except SkerryError as error:  # as if it were lost: nothing waits that does not say it again
@@ -212,12 +256,14 @@ class Committing:
             case Apply(_, commit_ts, writes, staged, layouts):
                 self._apply(commit_ts, writes, staged, layouts)
             case Answer(outcome):
+                self._tell_apart("another member", outcome.failure)
                 _answer(self._answers.get(outcome.txn), outcome)
             case Tell(query):
                 _answer(self._tells.get(query), instruction)
             case ReadReady(read):
                 _answer(self._reads.get(read), None)
             case ReadRefused(read, failure):
+                self._tell_apart("the member that was asked", failure)
                 if (ready := self._reads.get(read)) is not None and not ready.done():
                     ready.set_exception(error_of(failure))
             case Discard(_, staged):
@@ -278,10 +324,10 @@ class Committing:
             self._lazy.cancel()
             self._lazy = None
         assert self._persist is not None
-        while self._queue and self._trouble is None:
+        while self._queue and self._trouble is None and not self._unwritten and self._room is None:
             entry = self._queue[0]
             try:
-                written = self._persist(entry.records)
+                written = self._persist(entry.records, self._turn)
             except Overloaded as error:
                 if not self._in_flight:
                     self._fail(error)
@@ -316,12 +362,36 @@ class Committing:
         self._in_flight -= 1
         if self._trouble is not None:
             return
-        if (error := done.exception()) is not None:
+        error = done.exception()
+        if isinstance(error, Unwritten):
+            self._unwritten.append((entry, error))
+        elif error is not None:
             self._fail(error if isinstance(error, SkerryError) else InternalError(f"{error!r}", member=self._member))
             return
-        self._do(self._core.persisted(entry.then, at()))
-        if self._queue and self._lazy is None:
+        else:
+            self._no_room = None
+            self._do(self._core.persisted(entry.then, at()))
+        if self._unwritten and not self._in_flight:
+            self._wait_for_room()
+        elif self._queue and self._lazy is None:
             self._pump()
+
+    def _wait_for_room(self) -> None:
+        """All of the turn are back. Those that stay go before what has gathered since; the disk is tried again soon."""
+        unwritten, self._unwritten = self._unwritten, []
+        later, self._queue = self._queue, deque()
+        self._turn += 1
+        if self._no_room is None:  # once, until it works again
+            trace.emit(trace.WorkGivenUp("commits", trace.cause_of(unwritten[0][1])))
+        self._no_room = unwritten[0][1]
+        self._room = self._loop.call_later(COMMIT_ROOM_S, self._try_again)
+        for entry, error in unwritten:
+            self._do(self._core.unwritten(entry, error, at()))
+        self._queue += later
+
+    def _try_again(self) -> None:
+        self._room = None
+        self._pump()
 
     def _check(self) -> None:
         if self._trouble is not None:

@@ -236,7 +236,7 @@ class Computing:
         """`message`: for the definitions as they are now. `table` is written. Raises why nothing was."""
         writing = Writing(table, self._own, self._workers, self._bulks, planner, message, cursor, gather)
         writing.analysis = analysis
-        if (answer := writing.before()) is not None:
+        if (answer := await writing.before()) is not None:
             return answer
         async with AsyncExitStack() as turn:
             turn.callback(writing.drop)
@@ -349,9 +349,10 @@ class Writing:
         assert self.wanted is not None
         return self.wanted.table
 
-    def before(self) -> CountAnswer | None:
-        """What came of it in an earlier life of this member; None if nothing did."""
-        known = self._own.committed(self._message().statement.query)
+    async def before(self) -> CountAnswer | None:
+        """What came of it before; None if nothing did."""
+        query = self._message().statement.query
+        known = await self._own.recall(query) if self._is_again else self._own.committed(query)
         return CountAnswer(known.rows // self._copies, commit_ts=known.commit_ts) if known is not None else None
 
     async def compute(self) -> tuple[Routed, int]:
@@ -431,7 +432,7 @@ class Writing:
             self._sink = None
 
     def _definition(self) -> Definition:
-        definition = self._own.definitions.get(self.table.name.lower())
+        definition = self._own.definition_of(self.table.id)
         if definition is None or definition.table != self.table:
             raise StaleSchema(f"table {self.table.name} has changed, or is gone")
         return definition

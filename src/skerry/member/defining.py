@@ -10,10 +10,11 @@ from skerry.config import Config, Role
 from skerry.member import clock
 from skerry.model.errors import OutcomeUnknown, SiteError, SkerryError, UserError
 from skerry.model.ids import QueryId
-from skerry.model.limits import CATCH_UP_S, DEFINE_WAIT_S, DEFINED_WAIT_S
+from skerry.model.limits import CATCH_UP_S, DEFINE_WAIT_S, DEFINED_WAIT_S, KEEP_PAUSE_S
 from skerry.model.rights import Rights
-from skerry.model.sharded import Create, Wish
+from skerry.model.sharded import Alter, Create, OwnTable, Recall, Wish, numbered
 from skerry.tables.catalogue import Follower, Instruction, Keep, Keeper, Kept, Send
+from skerry.tables.store import Unwritten
 from skerry.wire.definition_messages import Define, Defined, Definitions, KnownDefinitions
 from skerry.wire.messages import Message
 from skerry.wire.values import error_of, failure_of
@@ -48,6 +49,7 @@ class Defining:
         self._rights_of = rights_of
         self._defining: dict[QueryId, asyncio.Future[Defined]] = {}
         self._asking: list[asyncio.Future[None]] = []
+        self.named_by: Callable[[str, frozenset[str]], str] = lambda *_: ""  # as OwnTables has it
         self._core: Keeper | None = None
         self._follower = Follower(member, self.keeper, kept)
         if member == self.keeper:
@@ -58,6 +60,13 @@ class Defining:
     # --- what this member asks for ------------------------------------------------------------------------------------
     async def define(self, query: QueryId, wish: Wish, rights: Rights) -> None:
         """Until it is durable, and known to all members that are up; the keeper's error if it refuses."""
+        await self._asked(query, wish, rights)
+
+    async def was_defined(self, query: QueryId, rights: Rights) -> bool:
+        """Whether this statement, which was sent before, has changed definitions."""
+        return (await self._asked(query, Recall(), rights)).version > 0
+
+    async def _asked(self, query: QueryId, wish: Wish, rights: Rights) -> Defined:
         request = Define(query, wish, rights.user, rights.roles)
         answer: asyncio.Future[Defined] = asyncio.get_running_loop().create_future()
         self._defining[query] = answer
@@ -74,6 +83,7 @@ class Defining:
             self._defining.pop(query, None)
         if defined.failure is not None:
             raise error_of(defined.failure)
+        return defined
 
     async def catch_up(self) -> None:
         """Asks the keeper whether there are newer definitions; without an answer those that are known have to do."""
@@ -117,10 +127,30 @@ class Defining:
         """UserError if the user may not define this table."""
         rights, wish = self._rights_of(message.user, message.roles), message.wish
         assert self._core is not None
-        tables = [wish.table] if isinstance(wish, Create) else self._core.named(wish)
+        if isinstance(wish, Recall):
+            return
+        # Of a table that nobody sees yet, whoever makes it says what becomes of it.
+        named = [] if isinstance(wish, Create) else [each.table for each in self._core.named(wish) if each.is_seen]
+        tables = [wish.table] if isinstance(wish, Create) else named
+        if isinstance(wish, Alter):
+            for before in tables:
+                self.refuse_named(before, wish.table)
         for table in tables:
             if not all(rights.may("define", member, table.name) for member in table.members):
                 raise UserError(f"user {message.user} may not define table {table.name[:100]}", member=self._member)
+
+    def refuse_named(self, before: OwnTable, after: OwnTable) -> None:
+        """UserError if a column gets another name, and a rule names the one or the other: rules know columns by name,
+        and would show what they hide."""
+        old = {column.id: column.name for column in numbered(before).columns}
+        renamed = [(old[each.id], each.name) for each in after.columns if old.get(each.id, each.name) != each.name]
+        names = frozenset(name.lower() for pair in renamed for name in pair)
+        if role := self.named_by(before.name, names):
+            raise UserError(
+                f"table {before.name[:100]}: a rule of role {role} names a column that would get, or lose, its name",
+                member=self._member,
+                suggestion="take the column out of the rules at all members, rename it, and write the rules anew",
+            )
 
     def meet(self, others: Iterable[str]) -> None:
         """At the start: a member tells the keeper what it knows, the keeper looks for all members."""
@@ -163,7 +193,7 @@ class Defining:
 
     async def _write(self, kept: Kept) -> None:
         try:
-            await self._keep(kept)
+            await self._keep_when_possible(kept)
         except SkerryError:
             self._follower.failed()
             raise
@@ -173,6 +203,16 @@ class Defining:
             self._do(self._core.kept(kept.catalogue, self._up(), clock.now()))
         else:
             self._do(self._follower.kept(kept.catalogue))
+
+    async def _keep_when_possible(self, kept: Kept) -> None:
+        """Of a disk that has no room now, later: who waits for it is told that nobody knows yet."""
+        while True:
+            try:
+                await self._keep(kept)
+                return
+            except Unwritten:
+                self._caught_up()
+                await asyncio.sleep(KEEP_PAUSE_S)  # owner: the member's background
 
     def _caught_up(self) -> None:
         for answer in self._asking:

@@ -32,8 +32,7 @@ class Load:
     def begin(self) -> None:
         if self._is_asked_again:
             raise SiteError(
-                f"query {self._query}: the connection was lost, and the member knows of no rows that it wrote",
-                suggestion="look whether the rows are there before they are loaded again",
+                f"query {self._query}: the connection was lost, and nothing was written", suggestion="load them again"
             )
 
     # --- from the client ----------------------------------------------------------------------------------------------

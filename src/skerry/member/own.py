@@ -7,7 +7,7 @@ import os
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -22,9 +22,10 @@ from skerry.member.resources import Workers
 from skerry.member.staging import Staging
 from skerry.model import trace
 from skerry.model.commits import Changed, FoundAt, Layouts, Part, Staged, TransactionId, Write
-from skerry.model.errors import PeerError, SiteError, SkerryError, StaleSchema, UserError
+from skerry.model.errors import ClocksApart, PeerError, SiteError, SkerryError, StaleSchema, UserError, unsure
 from skerry.model.ids import QueryId
 from skerry.model.limits import (
+    CHANGE_PAUSE_MAX_S,
     COMPUTED_BYTES,
     FORGET_ROUNDS,
     UPKEEP_PAUSE_ROUNDS,
@@ -33,7 +34,7 @@ from skerry.model.limits import (
     CommitLimits,
 )
 from skerry.model.rights import Action, Rights
-from skerry.model.sharded import Catalogue, Definition, OwnTable, TableStatus
+from skerry.model.sharded import Catalogue, Definition, Drop, Fill, Making, OwnTable, TableStatus
 from skerry.tables.catalogue import Kept
 from skerry.tables.checks import (
     actions_of,
@@ -59,11 +60,14 @@ from skerry.tables.store import Store
 from skerry.wire.commit_messages import CommitMessage, Outcome, State
 from skerry.wire.messages import Message
 from skerry.wire.staging_messages import DropRows, StageRows
+from skerry.wire.values import error_of
 
 _T = TypeVar("_T")
 _ACTIONS: tuple[Action, ...] = ("insert", "update", "delete")
 _STOP_S = 2.0  # for commits under way, when the member stops
 _LATEST = (1 << 63) - 1  # a moment after all commits
+NOBODY = Rights()  # who settles a table that nobody sees has no rights, and needs none
+RECALL_ATTEMPT = (1 << 31) - 1  # of no statement: it only asks
 
 
 async def _aside(work: Callable[..., _T], count: int, *args: Any) -> _T:
@@ -101,6 +105,7 @@ class OwnTables:
         self._definitions: Mapping[str, Definition] = {}
         self._tables: Mapping[str, OwnTable] = {}
         self._by_id: dict[int, Definition] = {}
+        self._making: set[QueryId] = set()  # of this life: those that make tables now, and those that are settled
         self._shards: dict[int, Shard] = {}
         self._leaving: dict[int, Shard] = {}  # dropped, but still read
         self._faults: dict[int, SiteError] = {}
@@ -108,6 +113,8 @@ class OwnTables:
         self._keys: dict[int, tuple[FileKeys, asyncio.Lock]] = {}
         self._routed: dict[QueryId, Part] = {}  # by this member, to itself; being committed
         self.on_flushed: Callable[[], None] = lambda: None  # how large a table is was learned
+        # A role with a rule that names one of these columns of a table; "" if there is none.
+        self.named_by: Callable[[str, frozenset[str]], str] = lambda *_: ""
         self._store: Store | None = None
         self._flusher: Flusher | None = None
         self._committing: Committing | None = None
@@ -142,6 +149,7 @@ class OwnTables:
         self._defining = Defining(
             self._member, self._config, self.kept, self.keep, self._send, self._own, self._up, self._rights_of
         )
+        self._defining.named_by = self.named_by
         if self._store is not None:
             self._own(self._keep_up(), "upkeep of tables")
 
@@ -185,6 +193,20 @@ class OwnTables:
     def tables(self) -> Mapping[str, OwnTable]:
         """The same without their buckets."""
         return self._tables
+
+    def definition_of(self, table_id: int) -> Definition | None:
+        """Also of a table that nobody sees yet."""
+        return self._by_id.get(table_id)
+
+    def made_by(self, query: QueryId) -> Definition | None:
+        """The table of a CREATE TABLE … AS, whether it is filled or not."""
+        made = (each for each in self._by_id.values() if each.making is not None and each.making.query == query)
+        return next(made, None)
+
+    def makes(self, query: QueryId) -> AbstractContextManager[None]:
+        """While a statement makes a table, nobody else settles it."""
+        self._making.add(query)
+        return _leaving(self._making, query)
 
     def folder_of(self, table_id: int) -> str:
         """Names of a snapshot's files are relative to it."""
@@ -233,7 +255,7 @@ class OwnTables:
 
     def _show(self, kept: Kept) -> None:
         catalogue = self._catalogue = kept.catalogue
-        self._definitions = {each.table.name.lower(): each for each in catalogue.definitions}
+        self._definitions = {each.table.name.lower(): each for each in catalogue.definitions if each.is_seen}
         self._tables = {name: each.table for name, each in self._definitions.items()}
         self._by_id = {each.table.id: each for each in catalogue.definitions}
         for table_id in [number for number in self._shards if number not in self._by_id]:
@@ -392,6 +414,22 @@ class OwnTables:
         """How many rows this query wrote, and when, as far as it is known here that it did."""
         return self._core.committed(query)
 
+    async def recall(self, query: QueryId) -> Known | None:
+        """The same of a statement that was sent before, whose rows a query or a client gave, for certain: who decides
+        it is asked, which is another member where this one has no disk. OutcomeUnknown if that one does not answer."""
+        decider = self._decider()
+        while True:
+            txn, first_start = TransactionId(query, RECALL_ATTEMPT), self._core.now()
+            outcome = await self._core.submit(txn, first_start, {}, 0, decider)
+            if outcome.state is State.COMMITTED:
+                return Known(first_start, outcome.commit_ts, outcome.rows)
+            if outcome.state is State.UNKNOWN:
+                assert outcome.failure is not None
+                raise unsure(query, error_of(outcome.failure))
+            if not outcome.is_retryable:
+                return None
+            await asyncio.sleep(CHANGE_PAUSE_MAX_S)  # owner: the query's deadline; an attempt is being decided
+
     async def seen(self, commit_ts: int) -> None:
         """Until reads that begin here are later than this commit, which a client was told of elsewhere.
 
@@ -421,8 +459,7 @@ class OwnTables:
         `read_ts`: of a query that gave the rows. Such a statement has one decider, whatever its rows are: said again,
         it must not be run again.
         """
-        data = [name for name, each in self._config.members.items() if each.role is Role.DATA]
-        decider = "" if read_ts is None else self._member if self._member in data else min(data)
+        decider = "" if read_ts is None else self._decider()
         if is_routed and self._member in parts:
             self._routed[txn.query] = parts[self._member]
         try:
@@ -431,11 +468,20 @@ class OwnTables:
             self._routed.pop(txn.query, None)
         if outcome.state is State.COMMITTED:
             # Who was told of a commit and asks any member reads by its clock: it must not be before the commit.
-            self._core.now(outcome.commit_ts)
+            try:
+                self._core.now(outcome.commit_ts)
+            except ClocksApart as error:
+                # It is committed, whatever the clocks say. Who reads here what it wrote is told why that cannot be.
+                self._core.tell_apart("who decided a commit", error.message)
             ahead_s = (outcome.commit_ts >> COUNTER_BITS) / 1e6 - time.time()
             if ahead_s > 0:
                 await asyncio.sleep(min(ahead_s, self._limits.clock_ahead_s))
         return outcome
+
+    def _decider(self) -> str:
+        """Of statements whose rows were computed or loaded here: they may be others when it is said again."""
+        data = [name for name, each in self._config.members.items() if each.role is Role.DATA]
+        return self._member if self._member in data else min(data)
 
     def _look(self, query: QueryId, part: Part, read_ts: int) -> Looked | Awaitable[Looked]:
         """What the writes meet here; errors are why they cannot be written. At once, unless files have to be read."""
@@ -632,8 +678,37 @@ class OwnTables:
                         else:
                             trace.emit(trace.WorkFailed(what), error)
             self._core.tick()
+            self._settle_unfilled()
             if rounds % FORGET_ROUNDS == 0:
                 await self._forget()
+
+    def _settle_unfilled(self) -> None:
+        """Tables whose CREATE TABLE … AS came to its end without a word: who decides its commit knows what to do."""
+        for definition in self._by_id.values():
+            making = definition.making
+            if making is None or making.is_filled or making.query in self._making:
+                continue
+            initiator = self._config.members.get(making.query.initiator)
+            is_lite = initiator is None or initiator.role is not Role.DATA
+            data = [name for name, each in self._config.members.items() if each.role is Role.DATA]
+            age_s = (self.now() - making.since >> COUNTER_BITS) / 1e6
+            is_gone = making.query.initiator not in self._up() or age_s > self._config.limits.query_timeout_s
+            if making.query.initiator == self._member or (is_lite and self._member == min(data) and is_gone):
+                self._own(self._settle(definition, making), f"table {definition.table.name}, which was never filled")
+
+    async def _settle(self, definition: Definition, making: Making) -> None:
+        """Its rows were written, and it is shown; or they never will be, and it goes."""
+        with self.makes(making.query):
+            if making.query.initiator == self._member:
+                is_written = await self.recall(making.query) is not None
+            else:
+                told = await self._core.inquire(making.query, making.since, frozenset({self._member}))
+                if told.state is State.UNKNOWN:
+                    return
+                is_written = told.state is State.COMMITTED
+            table = definition.table
+            wish = Fill(table.id) if is_written else Drop(table.id, table.name)
+            await self.defining.define(QueryId(self._member, uuid.uuid4().hex), wish, NOBODY)
 
     async def _tend(self, shard: Shard) -> None:
         assert self._flusher is not None
@@ -648,6 +723,14 @@ class OwnTables:
         if shard.is_due(now_us) or shard.is_unpublished:
             await self.flush(table_id)
         await self._flusher.trim(shard, shard.horizon(now_us))
+
+
+@contextmanager
+def _leaving(members: set[QueryId], query: QueryId) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        members.discard(query)
 
 
 def _tables(part: Part) -> set[int]:

@@ -21,7 +21,7 @@ from skerry.model.table import TablePart
 from skerry.plan.admission import stale
 from skerry.spark.engine import Older, Overlaid, TableFiles
 from skerry.tables.clock import moment_text
-from skerry.tables.files import fault_of
+from skerry.tables.files import Checked
 from skerry.tables.layouts import default_text, ids_of, places_of
 from skerry.tables.manifest import DataFile
 from skerry.tables.shard import Snapshot
@@ -35,6 +35,7 @@ class OwnReads:
         self._transactions = transactions
         self._own = own
         self._workers = workers
+        self._checked = Checked()
 
     def definitions(self) -> tuple[Definition, ...]:
         return tuple(self._own.definitions.values())
@@ -107,7 +108,7 @@ class OwnReads:
         snapshot = await self._own.open(table.id, table.version, read_ts, changed)
         try:
             folder = self._own.folder_of(table.id)
-            await self._workers.run(_check_files, folder, (*snapshot.plain, *snapshot.touched))
+            await self._workers.run(_check_files, self._checked, folder, (*snapshot.plain, *snapshot.touched))
             return as_files(self._member, definition, folder, snapshot)
         except BaseException:
             self.close(definition, read_ts)
@@ -117,10 +118,11 @@ class OwnReads:
         self._own.close(definition.table.id, read_ts)
 
 
-def _check_files(folder: str, files: Iterable[DataFile]) -> None:
-    """SiteError for one that is gone or cut short: Sail would read the others, and say nothing."""
+def _check_files(checked: Checked, folder: str, files: Iterable[DataFile]) -> None:
+    """SiteError for one that is gone, cut short or changed: Sail would read the others, or what is there, and say
+    nothing."""
     for file in files:
-        if (fault := fault_of(folder, file)) is not None:
+        if (fault := checked.fault_of(folder, file)) is not None:
             raise fault
 
 

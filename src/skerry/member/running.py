@@ -9,7 +9,7 @@ from contextlib import ExitStack, suppress
 
 import msgspec
 
-from skerry.access.sight import view_of
+from skerry.access.sight import missing_column, view_of
 from skerry.catalog.statistics import ANALYZED
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.intake import Intake
@@ -118,6 +118,7 @@ async def snapshots(
             snapshot = await reading.snapshot(leaf.table)
         else:
             snapshot = await _own_snapshot(leaf.table, schema_info, around, execute, opened)
+            _refuse_unnamed(me, leaf.table, rights, snapshot)
         if not seen.columns(snapshot.part.columns):
             raise no_table(me, leaf.table)
         if schema_info.get(f"{me}.{snapshot.part.table}") != snapshot.part.schema_version:
@@ -129,6 +130,16 @@ async def snapshots(
         size_bytes += snapshot.part.size_bytes
         counts.append(math.inf if snapshot.part.rows is None else snapshot.part.rows)
     return tables, most_rows(counts), size_bytes
+
+
+def _refuse_unnamed(me: str, table: str, rights: Rights, snapshot: Snapshot) -> None:
+    """UserError if a rule filters or masks by a column that the table does not have: it may have another name since."""
+    if missing := missing_column(rights.named(me, table), snapshot.part.columns):
+        raise UserError(
+            f"site {me}: a rule about table {table} speaks of column {missing}, which the table does not have",
+            member=me,
+            suggestion="name the column in the rules as it is called now",
+        )
 
 
 async def _own_snapshot(

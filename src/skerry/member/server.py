@@ -224,6 +224,7 @@ class Member:
         )
         self.own_tables.on_flushed = self._statistics_changed
         self.transactions = Transactions(self.name, self.limits, self.own_tables.now)
+        self.own_tables.named_by = self.rulebook.names
         self.changing = Changing(
             self.name,
             self.config,

@@ -15,7 +15,8 @@ SkerryError
 │   ├── Unaudited      a site takes no new query, for it cannot write the audit that it must
 │   ├── SiteStopping   a site takes no new query, for it was told to stop
 │   ├── EngineEnded    the process of a site's Spark ended while it ran the query
-│   └── OutcomeUnknown nobody can tell whether the statement was carried out; said again by its id, it is told
+│   ├── OutcomeUnknown nobody can tell whether the statement was carried out; said again by its id, it is told
+│   └── ClocksApart    a site's clock is too far ahead of another's for them to write, or read, together
 ├── Overloaded         a bound was reached (memory, disk, slots, time)
 │   └── TimedOut       the query's own deadline
 └── InternalError      a mistake of ours
@@ -109,6 +110,10 @@ class EngineEnded(SiteError):
 
 class OutcomeUnknown(SiteError):
     code = 305
+
+
+class ClocksApart(SiteError):
+    code = 306
 
 
 class Overloaded(SkerryError):

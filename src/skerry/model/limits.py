@@ -270,6 +270,14 @@ TIMESTAMP_MAX = (1 << 63) - (1 << 53)  # SQLite's numbers have 63 bits; clocks r
 # Of commits' shell: between looks at what is late; a record that nobody waits for may wait so long for others
 COMMIT_TICK_S = 0.1
 COMMIT_LAZY_S = 0.2
+# files of our own tables that are remembered to be what was written
+CHECKED_FILES = 100_000
+# between two lines of the log about one member's clock
+CLOCKS_TOLD_S = 60.0
+# until definitions that found no room on a disk are written again
+KEEP_PAUSE_S = 1.0
+# until a disk that had no room is tried again
+COMMIT_ROOM_S = 0.5
 # Between looks at what is to be flushed; how many of them between looks at ids that are old, and until one that failed
 # is tried again
 UPKEEP_S = 1.0

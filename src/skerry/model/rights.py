@@ -108,6 +108,11 @@ class Rights(msgspec.Struct, frozen=True):
                 sights.append(rule.sight)
         return Seen(tuple(sights))
 
+    def named(self, member: str, table: str) -> Seen:
+        """The same by the rules alone that are about this one table, and so about columns that it must have."""
+        rules = [] if self.is_open else self._rules_of(member, table)
+        return Seen(tuple(rule.sight for rule in rules if rule.sight is not None and rule.pattern.table))
+
     def may(self, action: Action, member: str, table: str) -> bool:
         """Whether one of its roles lets the user change the table so."""
         return self.is_open or any(action in rule.changes for rule in self._rules_of(member, table))

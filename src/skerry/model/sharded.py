@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from skerry.model.ids import QueryId
+
 
 class OwnColumn(msgspec.Struct, frozen=True, array_like=True):
     """`type`: Spark's own short text. `default`: a constant as SQL text, None if there is none.
@@ -56,11 +58,24 @@ class BucketMap(msgspec.Struct, frozen=True, array_like=True):
     groups: tuple[tuple[int, int, str], ...]
 
 
+class Making(msgspec.Struct, frozen=True, array_like=True):
+    """CREATE TABLE … AS: which statement makes the table, since when (a timestamp), and whether its rows are there."""
+
+    query: QueryId
+    since: int
+    is_filled: bool = False
+
+
 class Definition(msgspec.Struct, frozen=True, array_like=True):
-    """A table and where its buckets are; both are told together."""
+    """A table and where its buckets are; both are told together. One that is not filled yet is nobody's to see."""
 
     table: OwnTable
     buckets: BucketMap
+    making: Making | None = None
+
+    @property
+    def is_seen(self) -> bool:
+        return self.making is None or self.making.is_filled
 
 
 class TableStatus(msgspec.Struct, frozen=True, array_like=True):
@@ -90,6 +105,7 @@ class Create(msgspec.Struct, frozen=True, array_like=True, tag=0):
 
     table: OwnTable
     if_not_exists: bool = False
+    making: Making | None = None
 
 
 class Drop(msgspec.Struct, frozen=True, array_like=True, tag=1):
@@ -108,7 +124,17 @@ class Alter(msgspec.Struct, frozen=True, array_like=True, tag=2):
     table: OwnTable
 
 
-Wish = Create | Drop | Alter
+class Recall(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """Nothing; but what became of this statement, which was sent before? Version 0 says that nothing did."""
+
+
+class Fill(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """The rows of a table that was made for them are there: from now on all see it."""
+
+    table: int
+
+
+Wish = Create | Drop | Alter | Recall | Fill
 
 
 class Catalogue(msgspec.Struct, frozen=True, array_like=True):

@@ -81,6 +81,7 @@ from skerry.model.events.queries import (
 )
 from skerry.model.events.tables import (
     CancelFailed,
+    ClocksAreApart,
     JobsKilled,
     KeptRefused,
     KeptUnwritten,
@@ -113,6 +114,7 @@ __all__ = [
     "ChannelResumed",
     "ChannelStalled",
     "ClientDropped",
+    "ClocksAreApart",
     "ConnectionAccepted",
     "ConnectionBroken",
     "ConnectionRefused",

@@ -14,6 +14,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.tokens import Token
 
+from skerry.model.commits import Policy
 from skerry.model.errors import SqlError
 from skerry.model.limits import Limits
 from skerry.model.nearest import did_you_mean
@@ -309,7 +310,9 @@ class _Reader:
         return Insert(table, self.text, query.parameters, query, reason, columns, said.policy, None)
 
     def load(self, said: Inserted) -> Insert:
-        table = self._table(said.name)
+        table = self._written(said.name, "insert")  # before any row is sent
+        if said.policy is Policy.REPLACE:
+            self.known.check_may("update", table)
         columns = self._places(table, said.columns)
         self._check_missing(table, columns, said.name)
         rows = [self._row(row, table, columns, place) for place, row in enumerate(said.rows or (), 1)]

@@ -29,8 +29,10 @@ from skerry.model.sharded import (
     Create,
     Definition,
     Drop,
+    Fill,
     OwnColumn,
     OwnTable,
+    Recall,
     Wish,
     numbered,
 )
@@ -92,10 +94,10 @@ class Keeper:
         self._pending: dict[QueryId, _Pending] = {}
         self._ahead = ""
 
-    def named(self, wish: Drop | Alter) -> list[OwnTable]:
+    def named(self, wish: Drop | Alter | Fill) -> list[Definition]:
         """The table that is meant, if it is still there."""
-        number = wish.table if isinstance(wish, Drop) else wish.table.id
-        return [each.table for each in self.catalogue.definitions if each.table.id == number]
+        number = wish.table.id if isinstance(wish, Alter) else wish.table
+        return [each for each in self.catalogue.definitions if each.table.id == number]
 
     def define(self, asker: str, message: Define, up: Iterable[str], now: float) -> list[Instruction]:
         """A Defined for the asker follows. `up`: members that can be told now."""
@@ -104,6 +106,8 @@ class Keeper:
             pending.askers.add(asker)
             return []
         version, kept = self._done.get(message.query), []
+        if version is None and isinstance(message.wish, Recall):
+            return [Send(asker, Defined(message.query, 0))]
         if version is None:
             try:
                 self._check()
@@ -146,9 +150,12 @@ class Keeper:
         """The definitions as they shall be; None if they are so. UserError if they cannot be."""
         now = self.catalogue
         match wish:
-            case Create(table, if_not_exists):
+            case Create(table, if_not_exists, making):
                 table = msgspec.structs.replace(table, next_column=0, made=0)  # nobody else's to say
-                if any(each.table.name.lower() == table.name.lower() for each in now.definitions):
+                there = [each for each in now.definitions if each.table.name.lower() == table.name.lower()]
+                if there:
+                    if not there[0].is_seen:
+                        raise UserError(f"table {table.name} is being made by another statement; try again shortly")
                     if if_not_exists:
                         return None
                     raise UserError(f"table {table.name} exists already (say IF NOT EXISTS, or drop it first)")
@@ -159,7 +166,7 @@ class Keeper:
                 if fault := fault_of(table) or self._fault_of(table):
                     raise UserError(f"table {table.name[:100]}: {fault}")
                 made = msgspec.structs.replace(table, id=now.next_id, version=now.version + 1)
-                made_here = Definition(made, first_map(made))
+                made_here = Definition(made, first_map(made), making)
                 return Catalogue(now.version + 1, now.next_id + 1, (*now.definitions, made_here))
             case Drop(number):
                 left = tuple(each for each in now.definitions if each.table.id != number)
@@ -173,9 +180,17 @@ class Keeper:
                 if fault := fault_of(table) or self._fault_of(table):
                     raise UserError(f"table {table.name}: {fault}")
                 changed_here = tuple(
-                    Definition(table, each.buckets) if each.table.id == table.id else each for each in now.definitions
+                    msgspec.structs.replace(each, table=table) if each.table.id == table.id else each
+                    for each in now.definitions
                 )
                 return Catalogue(now.version + 1, now.next_id, changed_here)
+            case Fill():
+                if not self.named(wish):
+                    raise UserError("the table was dropped while its rows were written")
+                filled = tuple(_filled(each) if each.table.id == wish.table else each for each in now.definitions)
+                return Catalogue(now.version + 1, now.next_id, filled) if filled != now.definitions else None
+            case Recall():
+                return None
 
     def _fault_of(self, table: OwnTable) -> str:
         """What the member that was asked would have refused already."""
@@ -279,6 +294,13 @@ class Follower:
         if catalogue.version > self.catalogue.version:
             self.catalogue = catalogue
         return self.up()
+
+
+def _filled(definition: Definition) -> Definition:
+    making = definition.making
+    if making is None:
+        return definition
+    return msgspec.structs.replace(definition, making=msgspec.structs.replace(making, is_filled=True))
 
 
 def altered(before: OwnTable, wanted: OwnTable) -> OwnTable:

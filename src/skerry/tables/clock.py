@@ -7,7 +7,7 @@ import datetime as dt
 import msgspec
 
 from skerry.model.commits import ClockMark
-from skerry.model.errors import SiteError
+from skerry.model.errors import ClocksApart
 from skerry.model.limits import CommitLimits
 
 # Microseconds since 1970 and the counter fit in one signed number of 64 bits, as SQLite has them, until 2112. If a
@@ -44,6 +44,7 @@ class HybridClock:
     def __init__(self, limits: CommitLimits, mark: int = 0) -> None:
         self.last = mark
         self.durable = mark
+        self.is_unkept = False  # the disk takes no mark now: reads rely on the clock of this life alone
         self._reserved = mark  # a mark that is on its way to disk
         self._limits = limits
 
@@ -56,7 +57,7 @@ class HybridClock:
         """A peer's timestamp. One too far ahead is refused: obeyed, it would set all clocks wrong for good."""
         ahead = timestamp - timestamp_of(at.wall_us)
         if ahead > seconds(self._limits.clock_ahead_s):
-            raise SiteError(
+            raise ClocksApart(
                 f"the clock of {peer} is {(ahead >> COUNTER_BITS) / _US:.1f} s ahead; "
                 f"at most {self._limits.clock_ahead_s:g} s are allowed",
                 suggestion="set the clocks of all members by NTP, and wait until the time has come",
@@ -80,3 +81,8 @@ class HybridClock:
 
     def mark_written(self, upto: int) -> None:
         self.durable = max(self.durable, upto)
+        self.is_unkept = False
+
+    def mark_failed(self) -> None:
+        """There was no room for it. The next one is due when the clock nears this one."""
+        self.is_unkept = True

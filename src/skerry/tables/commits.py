@@ -134,6 +134,10 @@ class Commits:
         """A commit of this query that the member decided, or took part in."""
         return self._outcomes.commit_of(query)
 
+    def is_in_doubt(self, read_ts: int, tables: frozenset[int]) -> bool:
+        """Whether a commit at or before that time may be missing here."""
+        return self._participant.is_in_doubt(read_ts, tables)
+
     def is_held(self, table: int) -> bool:
         """Whether staged rows have locked the table here, and are not committed yet."""
         return self._participant.is_held(table)
@@ -203,6 +207,33 @@ class Commits:
 
     def persisted(self, then: tuple[After, ...], at: At) -> list[Instruction]:
         return self._settle([each for after in then for each in self._after(after, at)], at)
+
+    def unwritten(self, persist: Persist, error: SkerryError, at: At) -> list[Instruction]:
+        """Surely nothing of it is on disk. What nobody was told of is given up; what is decided is to be written when
+        there is room, before all that follows it."""
+        given_up: list[Instruction] = []
+        kept = [after for after in persist.then if isinstance(after, CommitWritten | FenceWritten)]
+        records = tuple(record for record in persist.records if not isinstance(record, ClockMark))
+        for after in persist.then:
+            match after:
+                case MarkWritten():
+                    self.clock.mark_failed()
+                    given_up += self._participant.reads_ready()
+                case PrepareWritten(txn, prepare_ts):
+                    records = ()
+                    given_up += self._participant.unwritten(txn, prepare_ts, error)
+                case AloneWritten(txn):
+                    records = ()
+                    given_up += self._participant.unwritten(txn, None, error)
+                case DecisionWritten(txn):
+                    records = ()
+                    given_up += self._decider.unwritten(txn, error)
+                case CommitWritten() | FenceWritten():
+                    pass
+                case _:
+                    assert_never(after)
+        again = [Persist(records, tuple(kept), is_urgent=False)] if records else []
+        return self._settle([*again, *given_up], at)
 
     def _after(self, after: After, at: At) -> list[Instruction]:
         match after:

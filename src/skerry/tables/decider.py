@@ -56,6 +56,7 @@ class DecidingEvent(enum.Enum):
     VOTED = "all have voted"
     REFUSED = "one refused, time is up, or nobody knows of it"
     WRITTEN = "the decision is on disk"
+    UNWRITTEN = "the disk had no room for it"
     ALONE = "its only participant, here, has committed"
     DONE = "all participants have it on disk"
 
@@ -68,6 +69,9 @@ NEXT: dict[tuple[DecidingPhase, DecidingEvent], DecidingPhase] = {
     **staying((_P.COMMITTING, _P.ABORTING, _P.COMMITTED), _E.REFUSED),
     (_P.COMMITTING, _E.WRITTEN): _P.COMMITTED,
     (_P.ABORTING, _E.WRITTEN): _P.ENDED,
+    # A decision that is nowhere is an abort, whoever asks and after any restart.
+    (_P.COMMITTING, _E.UNWRITTEN): _P.ENDED,
+    (_P.ABORTING, _E.UNWRITTEN): _P.ENDED,
     (_P.COLLECTING, _E.ALONE): _P.ENDED,
     (_P.COMMITTED, _E.DONE): _P.ENDED,
 }
@@ -148,12 +152,12 @@ class Decider:
         if (deciding := self._deciding.get(txn)) is not None:
             deciding.origins += [origin] if origin not in deciding.origins else []
             return []
-        if not request.parts:
-            raise PeerError(f"transaction {txn}: nothing to write")
         if txn.query in self._undecided:
             # Of an earlier life of who asks; this one has not begun, and is not to be known as aborted.
             failure = failure_of(Overloaded(f"transaction {txn}: an earlier attempt is still being decided"))
             return [_answer(origin, Outcome(txn, State.ABORTED, failure=failure, is_retryable=True))]
+        if not request.parts:  # who has no disk asks whether the query was committed before; it has not been
+            return [_answer(origin, Outcome(txn, State.ABORTED))]
         if not self._outcomes.is_kept(request.first_start):
             text = f"transaction {txn}: its id is too old for {self._member} to know whether it was committed before"
             return [_answer(origin, Outcome(txn, State.UNKNOWN, failure=failure_of(UserError(text))))]
@@ -278,6 +282,20 @@ class Decider:
         told = set() if deciding.is_alone else {*deciding.participants, *deciding.askers}
         decided = Decided(txn, deciding.commit_ts, deciding.rows)
         return [*answers, *(Send(member, decided) for member in sorted(told))]
+
+    def unwritten(self, txn: TransactionId, error: SkerryError) -> list[Instruction]:
+        """The decision is surely not on disk, for want of room. It is an abort, and its record follows when it can:
+        until then this life remembers it, and no message of this life reaches the next one."""
+        deciding = self._deciding[txn]
+        if deciding.life.phase is DecidingPhase.COMMITTING:
+            deciding.failure, deciding.is_retryable = failure_of(error, self._member), False
+        deciding.life.move(DecidingEvent.UNWRITTEN)
+        known = Known(deciding.first_start, 0)
+        self._is_decided(deciding, known)
+        answers = self._answers(deciding, _outcome_of(txn, known, deciding.failure, deciding.is_retryable))
+        told = set() if deciding.is_alone else {*deciding.participants, *deciding.askers}
+        aborts = [Send(member, Decided(txn, 0, 0)) for member in sorted(told)]
+        return [Persist((Decision(txn, deciding.first_start, 0),), is_urgent=False), *answers, *aborts]
 
     def ended_alone(self, ended: EndedAlone) -> list[Instruction]:
         deciding = self._deciding[ended.txn]

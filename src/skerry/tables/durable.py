@@ -77,8 +77,9 @@ class Lock:
                 member=member,
                 suggestion="stop that process, or give each member a folder of its own",
             ) from None
-        os.truncate(self._file, 0)
-        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+        with suppress(OSError):  # of a full disk; the lock holds, nobody is told by whom
+            os.truncate(self._file, 0)
+            os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
         if self._file >= 0:

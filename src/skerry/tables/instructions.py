@@ -1,8 +1,9 @@
 """What the cores of commits ask of their shell, and what the shell tells them when it is done.
 
 Records of one Persist become durable together, and every Persist after all that were asked for before it. So the shell
-may gather as many as it likes into one transaction of its store, and one fsync. A Persist that fails ends the member's
-work on its own tables until it starts anew: what is on disk then decides.
+may gather as many as it likes into one transaction of its store, and one fsync. If the disk has no room for a Persist,
+none that was asked for after it is written either, and the shell calls `unwritten` for each of them. One that fails
+otherwise ends commits at the member until it starts anew: what is on disk then decides.
 """
 
 from __future__ import annotations

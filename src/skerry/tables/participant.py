@@ -59,7 +59,7 @@ class TakingPhase(enum.Enum):
 class TakingEvent(enum.Enum):
     LOCKED = "it has its locks"
     PASSED = "the checks let it pass"
-    REFUSED = "it died, waited too long, or the checks refused it"
+    REFUSED = "it died, waited too long, the checks refused it, or the disk had no room"
     PREPARED = "its writes are on disk"
     COMMIT = "the decider says commit"
     ABORT = "the decider says abort"
@@ -73,6 +73,7 @@ NEXT: dict[tuple[TakingPhase, TakingEvent], TakingPhase] = {
     (_P.LOOKING, _E.PASSED): _P.WRITING,
     (_P.LOOKING, _E.REFUSED): _P.GONE,
     (_P.WRITING, _E.PREPARED): _P.PREPARED,
+    (_P.WRITING, _E.REFUSED): _P.GONE,
     # One alone is committed by the same write.
     (_P.WRITING, _E.WRITTEN): _P.GONE,
     (_P.PREPARED, _E.COMMIT): _P.COMMITTED,
@@ -261,6 +262,13 @@ class Participant:
         applied = Apply(txn, taking.prepare_ts, taking.writes, taking.staged, taking.layouts)
         return [applied, EndedAlone(txn, taking.prepare_ts, taking.rows), *self._let_go(taking)]
 
+    def unwritten(self, txn: TransactionId, prepare_ts: int | None, error: SkerryError) -> list[Instruction]:
+        """Its writes are surely not on disk: it is as if they had never been asked for. `prepare_ts` None: alone."""
+        taking = self._taking.get(txn)
+        if taking is None or prepare_ts not in (None, taking.prepare_ts):
+            return []  # the decider has given up since
+        return self._refuse(taking, error)
+
     def _vote(self, taking: _Taking) -> Instruction:
         vote = Vote(taking.txn, self._member, taking.first_start, taking.prepare_ts, taking.rows)
         return Send(taking.decider, vote)
@@ -341,6 +349,10 @@ class Participant:
             for staged in taking.part.staged
         )
 
+    def is_in_doubt(self, read_ts: int, tables: frozenset[int]) -> bool:
+        """Whether a commit at or before that time may be missing here."""
+        return bool(self._in_doubt(_Read(read_ts, tables, 0.0)))
+
     def reads_ready(self) -> list[Instruction]:
         ready = [name for name, read in self._reads.items() if self._is_ready(read)]
         for name in ready:
@@ -349,7 +361,8 @@ class Participant:
 
     def _is_ready(self, read: _Read) -> bool:
         # A clock that forgot this read over a restart would let later writes into its past.
-        return read.read_ts <= self._clock.durable and not self._in_doubt(read)
+        is_kept = read.read_ts <= self._clock.durable or self._clock.is_unkept
+        return is_kept and not self._in_doubt(read)
 
     def _in_doubt(self, read: _Read) -> list[_Taking]:
         """Transactions that may turn out to be committed at or before the read; those prepared later cannot."""

@@ -34,8 +34,15 @@ _T = TypeVar("_T")
 _Change = Callable[[sqlite3.Connection], Any]
 
 
+class Unwritten(SiteError):
+    """Surely nothing of it is on the disk, which may have room again later."""
+
+
 class _Call:
-    def __init__(self, change: _Change, size_bytes: int) -> None:
+    """`turn`: if one of a turn is not written, none that was called after it in the same turn is; None: by itself."""
+
+    def __init__(self, change: _Change, size_bytes: int, turn: int | None) -> None:
+        self.turn = turn
         self.change = change
         self.size_bytes = size_bytes
         self.answer: Future[Any] = Future()
@@ -57,6 +64,8 @@ class Store:
         self._waiting_bytes = 0
         self._is_closing = False
         self._broken: SkerryError | None = None
+        self._failed_turn: int | None = None
+        self._failed_by: SkerryError | None = None
         try:
             make_folder(folder)
             self._lock = Lock(folder, member)
@@ -102,11 +111,12 @@ class Store:
     def put_map(self, buckets: BucketMap) -> Future[None]:
         return self._call(partial(records.put_map, buckets=buckets))
 
-    def persist(self, entries: Iterable[Record]) -> Future[None]:
-        """All of them or none, after all that were given before."""
+    def persist(self, entries: Iterable[Record], turn: int | None = None) -> Future[None]:
+        """All of them or none, after all that were given before. Unwritten if they can be given again, and then all
+        that were given since in the same turn fail as well: records keep their order."""
         kept = tuple(entries)
         size = sum(_size(write) for record in kept if isinstance(record, _WITH_WRITES) for write in record.writes)
-        return self._call(partial(records.persist, records=kept), size)
+        return self._call(partial(records.persist, records=kept), size, turn)
 
     def forget(self) -> Future[bool]:
         """Some of the ids that a record said are expired; True: call again."""
@@ -123,9 +133,11 @@ class Store:
     def trim(self, table: int, kept_ts: int, names: Iterable[str]) -> Future[None]:
         return self._call(partial(records.trim, table=table, kept_ts=kept_ts, names=tuple(names)))
 
-    def _call(self, change: Callable[[sqlite3.Connection], _T], size_bytes: int = 0) -> Future[_T]:
+    def _call(
+        self, change: Callable[[sqlite3.Connection], _T], size_bytes: int = 0, turn: int | None = None
+    ) -> Future[_T]:
         """Overloaded when too much waits for the disk; else a future that ends, whatever happens."""
-        call = _Call(change, size_bytes)
+        call = _Call(change, size_bytes, turn)
         with self._turn:
             if self._is_closing:
                 call.answer.set_exception(self._site_error("the tables are closed", "start the member"))
@@ -176,6 +188,9 @@ class Store:
         if self._broken is not None:
             _fail(calls, self._broken)
             return
+        calls = self._without_failed(calls)
+        if not calls:
+            return
         try:
             file.execute("BEGIN IMMEDIATE")
             answers = [call.change(file) for call in calls]
@@ -186,14 +201,14 @@ class Store:
                 for call in calls:
                     self._commit(file, [call])
             else:
-                _fail(calls, error if isinstance(error, SkerryError) else self._explained(error))
+                self._not_written(calls, error if isinstance(error, SkerryError) else self._explained(error))
             return
         try:
             file.execute("COMMIT")
         except sqlite3.Error as error:
             self._undo(file)
             if error.sqlite_errorname == "SQLITE_FULL":  # its last page did not fit: surely nothing is committed
-                _fail(calls, self._explained(error))
+                self._not_written(calls, self._explained(error))
             else:
                 # Nobody knows which bytes are on the disk when a sync has failed. Only a fresh look tells.
                 why = f"{self.path} cannot be written ({error}): whether the last statements were is not known"
@@ -202,6 +217,19 @@ class Store:
         reach("store.committed")
         for call, answer in zip(calls, answers, strict=True):
             call.answer.set_result(answer)
+
+    def _without_failed(self, calls: list[_Call]) -> list[_Call]:
+        """Those of the turn that failed are not written: what they follow is not."""
+        if self._failed_by is None:
+            return calls
+        _fail((call for call in calls if call.turn == self._failed_turn), self._failed_by)
+        return [call for call in calls if call.turn != self._failed_turn]
+
+    def _not_written(self, calls: list[_Call], error: SkerryError) -> None:
+        for call in calls:
+            if call.turn is not None:
+                self._failed_turn, self._failed_by = call.turn, error
+        _fail(calls, error)
 
     def _undo(self, file: sqlite3.Connection) -> None:
         with suppress(sqlite3.Error):
@@ -256,18 +284,25 @@ class Store:
         (found,) = file.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise self._site_error(f"{self.path} is damaged ({found})", _COPY)
-        file.execute("BEGIN IMMEDIATE")  # a disk that is read-only shows here, not at the first statement
-        file.execute("UPDATE clock SET upto = upto")
-        file.execute("COMMIT")
+        try:  # a disk that is read-only shows here, not at the first statement
+            file.execute("BEGIN IMMEDIATE")
+            file.execute("UPDATE clock SET upto = upto")
+            file.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._undo(file)
+            if error.sqlite_errorname != "SQLITE_FULL" or is_new:  # without room tables can be read
+                raise
         if is_new:
             sync_folder(self.folder)
 
     def _explained(self, error: Exception) -> SkerryError:
         name = getattr(error, "sqlite_errorname", None) or ""
         if name == "SQLITE_FULL":
-            return self._site_error(f"{self.path}: no room on the disk; nothing of the statement is written", _ROOM)
+            what = f"{self.path}: no room on the disk; nothing of the statement is written"
+            return Unwritten(f"site {self._member}: {what}", member=self._member, suggestion=_ROOM)
         if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
-            return self._site_error(f"{self.path} cannot be written ({error})", _ROOM)
+            what = f"{self.path} cannot be written ({error})"
+            return Unwritten(f"site {self._member}: {what}", member=self._member, suggestion=_ROOM)
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             return self._site_error(f"{self.path} is open in another program ({error})", "close that program")
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):

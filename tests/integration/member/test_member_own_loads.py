@@ -47,7 +47,8 @@ def left_in(cluster: LocalCluster) -> list[str]:
         own = cluster.members[member].own_tables
         for shard in own._shards.values():
             named = {each.file.name for each in shard.manifest.named}
-            left += [name for name in os.listdir(shard.folder) if name.endswith(".parquet") and name not in named]
+            found = os.listdir(shard.folder) if os.path.isdir(shard.folder) else []
+            left += [name for name in found if name.endswith(".parquet") and name not in named]
         staging = os.path.join(own._folder, "staging")
         left += os.listdir(staging) if os.path.isdir(staging) else []
     return left

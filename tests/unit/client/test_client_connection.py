@@ -62,7 +62,7 @@ def test_a_wrong_version_is_refused_with_the_members_words() -> None:
     refusal = Refused(Failure(VersionError.code, "this member speaks 7 to 9", "oslo", "install skerry 9"))
     with (
         member_with(lambda peer, message: peer.send(refusal)) as member,
-        pytest.raises(skerry.OperationalError, match=r"^this member speaks 7 to 9$") as caught,
+        pytest.raises(skerry.OperationalError, match=r"^this member speaks 7 to 9\nhint: install skerry 9$") as caught,
     ):
         skerry.connect(member.url)
     assert (caught.value.code, caught.value.member, caught.value.suggestion) == (201, "oslo", "install skerry 9")

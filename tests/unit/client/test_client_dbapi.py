@@ -73,6 +73,7 @@ def test_every_error_has_its_class() -> None:
         302: skerry.OperationalError,
         303: skerry.OperationalError,
         304: skerry.OperationalError,
+        306: skerry.OperationalError,
         305: skerry.OutcomeUnknown,
         400: skerry.OperationalError,
         401: skerry.OperationalError,
@@ -159,10 +160,11 @@ def test_nothing_is_closed_that_has_ended_and_everything_that_has_not(
 
 
 def test_errors_keep_everything(connection: Connection) -> None:
-    with pytest.raises(skerry.ProgrammingError, match=r"^cannot parse 'nonsense'$") as caught:
+    with pytest.raises(skerry.ProgrammingError, match=r"^cannot parse 'nonsense'\nhint: write SELECT$") as caught:
         connection.cursor().execute("nonsense")
     error = caught.value
     assert (error.code, error.member, error.suggestion) == (101, "oslo", "write SELECT")
+    assert str(error) == "cannot parse 'nonsense'"  # the hint is a note: tracebacks show it
     assert isinstance(error.__cause__, errors.SqlError)
     with pytest.raises(skerry.Error, match="site bergen is down") as other:
         connection.cursor().execute("site down")

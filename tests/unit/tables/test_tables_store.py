@@ -15,7 +15,7 @@ from skerry.model.errors import InternalError, Overloaded, SiteError
 from skerry.model.sharded import BucketMap
 from skerry.tables import store as store_module
 from skerry.tables.flushing import open_shards
-from skerry.tables.store import FILE, Store
+from skerry.tables.store import FILE, Store, Unwritten
 from skerry.tables.writes import writes_of
 from tests.unit.tables.table_samples import MEMBER, a_table, batch_of, committed, prepared, txn
 
@@ -202,8 +202,14 @@ def test_a_full_disk_refuses_statements_and_keeps_the_others(tmp_path: Path) -> 
         store.persist([committed(2, 2, large)]).result()
     store.persist([committed(3, 3, WRITES)]).result()
     assert store.trouble is None
+    # What follows it in its turn is not written either, whether it waits already or comes later; another turn is.
+    calls = [store.persist([committed(4, 4, large)], 1), store.persist([committed(5, 5, WRITES)], 1)]
+    calls += [store.persist([committed(6, 6, WRITES)])]
+    assert [isinstance(call.exception(), Unwritten) for call in calls] == [True, True, False]
+    assert isinstance(store.persist([committed(7, 7, WRITES)], 1).exception(), Unwritten)
+    store.persist([committed(8, 8, WRITES)], 2).result()
     store = reopened(store)
-    assert [each.commit_ts for each in store.loaded.commits] == [1, 3]
+    assert [each.commit_ts for each in store.loaded.commits] == [1, 3, 6, 8]
     store.close()
 
 

@@ -102,6 +102,20 @@ class KeptRefused(Event, frozen=True):
         return f"member {self.member}: kept statistics cannot be used, they are gathered anew: {self.reason}"
 
 
+class ClocksAreApart(Event, frozen=True):
+    """A commit or a read was refused for it, here or by the other member; told once a minute for each."""
+
+    layer = "member"
+    level = logging.WARNING
+
+    member: str
+    peer: str
+    reason: str
+
+    def line(self) -> str:
+        return f"member {self.member}: its clock and that of {self.peer} are too far apart to commit: {self.reason}"
+
+
 class KeptUnwritten(Event, frozen=True):
     layer = "member"
     level = logging.WARNING
