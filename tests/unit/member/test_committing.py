@@ -21,7 +21,7 @@ def test_each_is_answered_when_its_own_record_is_on_disk() -> None:
     on_disk: list[Future[None]] = []
     applied: list[bytes] = []
 
-    def persist(records: Iterable[Record]) -> Future[None]:
+    def persist(records: Iterable[Record], _turn: int) -> Future[None]:
         written: Future[None] = Future()
         if any(isinstance(record, Committed) for record in records):
             on_disk.append(written)
