@@ -70,9 +70,9 @@ def hooks_in(*parts: str) -> set[str]:
 
 
 def test_every_point_is_in_the_source() -> None:
-    """No member reaches those of its own tables yet: they have tests of their own."""
+    """Those of tables of our own have tests of their own."""
     folders = [each.name for each in SOURCE.iterdir() if each.is_dir() and each.name != "tables"]
-    assert {point.hook for point in POINTS} - {"idle"} == hooks_in(*folders)
+    assert {point.hook for point in POINTS} - {"idle"} == hooks_in(*folders) - {"table.made"}
     assert hooks_in("tables") == {*STORED, "delta.checkpoint"}
 
 
