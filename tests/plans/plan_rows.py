@@ -28,7 +28,7 @@ _ARROW = {
 
 def made_up(random: Random) -> Tables:
     """Every table of the fixtures' cluster with a few rows, NULLs and keys that meet now and then."""
-    return own_rows(random) | {
+    found = {
         (name, table): pa.table(
             {
                 column.name: _values(column, random, rows, STATS.get((name, table), {}).get(column.name))
@@ -39,6 +39,7 @@ def made_up(random: Random) -> Tables:
         for table, each in member.tables.items()
         for rows in [random.choice((0, 3, 8, 20))]
     }
+    return found | own_rows(random)
 
 
 def own_rows(random: Random) -> dict[tuple[str, str], pa.Table]:

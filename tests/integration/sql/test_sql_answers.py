@@ -120,7 +120,7 @@ QUERIES = [
     "FROM item |> AGGREGATE count(*), max(i_count) GROUP BY 1, i_part",
     "FROM orders |> AGGREGATE GROUP BY o_customer",
     "FROM item |> EXTEND i_part + 1 AS i_part, 7 AS x |> WHERE item.i_part > 100 |> SELECT item.*, x",
-    "FROM item |> SELECT 1 AS i_part, i_count, i_part |> DROP item.i_count |> SELECT item.* |> UNION ALL SELECT 5 |> WHERE item.i_part > 1",
+    "FROM item |> SELECT 1 AS i_part, i_count, i_part |> SELECT item.* |> UNION ALL SELECT 5, 6 |> WHERE item.i_part > 1",
     "FROM item |> AGGREGATE count(*) AS i_part GROUP BY i_part |> SELECT item.i_part",
     "FROM customer |> ORDER BY c_vip DESC, c_id |> SELECT c_id, explode(array('b', c_name, 'a')) AS tag |> LIMIT 4",
     "FROM customer |> EXTEND c_home.city, customer.c_home.city::string, c_name |> SELECT *",
