@@ -279,17 +279,16 @@ class Site:
                 self.do(self.commits.persisted(persist.then, self.at))
 
     def _do_without(self, written: list[Persist], unwritten: list[Persist]) -> None:
-        """What stays to be written goes before what has gathered since."""
+        """What has gathered since is not written either: it may be the Prepared of what is given up now."""
         self._was_full = True
         for persist in written:
             if self.is_up:
                 self.do(self.commits.persisted(persist.then, self.at))
         later, self._queue = self._queue, []
-        for persist in unwritten:
+        for persist in (*unwritten, *later):
             if self.is_up:
                 self.do(self.commits.unwritten(persist, SiteError(f"site {self.name}: no room"), self.at))
         if self.is_up:
-            self._queue += later
             self._sync_within(ROOM_S)
 
     def _make_durable(self, written: list[Persist]) -> None:

@@ -377,7 +377,11 @@ class Committing:
             self._pump()
 
     def _wait_for_room(self) -> None:
-        """All of the turn are back. Those that stay go before what has gathered since; the disk is tried again soon."""
+        """All of the turn are back. Those that stay keep their order; the disk is tried again soon.
+
+        What has gathered since is not written either: it may be the Prepared of what is given up now, whose Aborted
+        would go before it.
+        """
         unwritten, self._unwritten = self._unwritten, []
         later, self._queue = self._queue, deque()
         self._turn += 1
@@ -385,9 +389,8 @@ class Committing:
             trace.emit(trace.WorkGivenUp("commits", trace.cause_of(unwritten[0][1])))
         self._no_room = unwritten[0][1]
         self._room = self._loop.call_later(COMMIT_ROOM_S, self._try_again)
-        for entry, error in unwritten:
+        for entry, error in (*unwritten, *((entry, self._no_room) for entry in later)):
             self._do(self._core.unwritten(entry, error, at()))
-        self._queue += later
 
     def _try_again(self) -> None:
         self._room = None
