@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -17,6 +17,7 @@ from metamorphic.forms import Forms
 from metamorphic.grammar import Grammar, Query
 from metamorphic.groups import Groups
 from metamorphic.joins import Joins
+from metamorphic.last_word import LastWord
 from metamorphic.tables import Table, read_tables
 from skerry.client.dbapi import Cursor
 from skerry.spark.engine import Engine
@@ -54,14 +55,20 @@ class OneSite:
 
 @dataclass(frozen=True)
 class World:
+    """`last_word` is asked where answers differ, if the oracle is none that is always right."""
+
     tables: Mapping[str, Table]
     oracle: Oracle
     clusters: Mapping[str, LocalCluster]
+    last_word: LastWord | None = None
 
 
 @dataclass
 class Outcome:
-    """`runs` were compared; `unlike` tells of those that gave another answer. `refusal`: why nobody answers it."""
+    """`runs` were compared; `unlike` tells of those that gave another answer. `refusal`: why nobody answers it.
+
+    `alone`: where the oracle stands alone: Spark answers as the cluster does.
+    """
 
     seed: int
     sql: str
@@ -71,6 +78,7 @@ class Outcome:
     seconds: float = 0.0
     refusal: str = ""
     unlike: list[str] = field(default_factory=list)
+    alone: list[str] = field(default_factory=list)
 
 
 @contextmanager
@@ -80,8 +88,11 @@ def world(root: Path, engine: Engine, shapes: Sequence[Shape] = SHAPES) -> Itera
     is_spark = not isinstance(engine, RecycledSail)
     with clusters(files, shapes if is_spark else (*shapes, ONE), engine) as found:
         asked = {shape.name: found[shape.name] for shape in shapes}
-        oracle: Oracle = oracle_of(engine, files) if is_spark else OneSite(found[ONE.name])
-        yield World(read_tables(files), oracle, asked)
+        if is_spark:
+            yield World(read_tables(files), oracle_of(engine, files), asked)
+            return
+        with closing(LastWord(files)) as last_word:
+            yield World(read_tables(files), OneSite(found[ONE.name]), asked, last_word)
 
 
 def oracle_of(engine: Any, files: Files) -> SparkOracle:
@@ -110,12 +121,14 @@ def check(world: World, seed: int) -> Outcome:
     for name, cluster in world.clusters.items():
         at = Random(f"initiator {seed} {name}").choice(list(cluster.members))
         with cluster.connect(at) as connection, connection.cursor() as cursor:
-            _compare(outcome, f"{name}, asked at {at}", cursor, query, expected)
+            _compare(outcome, f"{name}, asked at {at}", cursor, query, expected, world.last_word)
     outcome.seconds = time.monotonic() - began
     return outcome
 
 
-def _compare(outcome: Outcome, where: str, cursor: Cursor, query: Query, expected: pa.Table) -> None:
+def _compare(
+    outcome: Outcome, where: str, cursor: Cursor, query: Query, expected: pa.Table, last_word: LastWord | None
+) -> None:
     """Plans that are the same are run once."""
     seen: set[str] = set()
     for how, planning in PLANNINGS.items():
@@ -126,8 +139,12 @@ def _compare(outcome: Outcome, where: str, cursor: Cursor, query: Query, expecte
             seen.add(plan)
             rows = cursor.execute(query.sql, planning=planning).fetch_arrow_table()
             same_table(rows, expected, ordered=False, keys=query.keys)
-        except (AssertionError, skerry.Error) as error:
-            outcome.unlike.append(f"{where}, {how}: {type(error).__name__}: {error}")
+        except AssertionError as error:
+            is_right = last_word is not None and last_word.is_right(query.sql, rows, query.keys)
+            (outcome.alone if is_right else outcome.unlike).append(f"{where}, {how}: {error}")
+        except skerry.Error as error:
+            is_right = last_word is not None and last_word.refuses(query.sql)
+            (outcome.alone if is_right else outcome.unlike).append(f"{where}, {how}: {type(error).__name__}: {error}")
         outcome.runs += 1
     outcome.plans += len(seen)
 
@@ -157,7 +174,11 @@ def check_partition(world: World, seed: int) -> Outcome:
             parts = [cursor.execute(statement).fetch_arrow_table() for statement in statements]
             same_table(whole, expected, ordered=False)
             same_table(pa.concat_tables(parts), expected_parts, ordered=False)
-        except (AssertionError, skerry.Error) as error:
+        except AssertionError as error:
+            asked = [(partition.whole, whole), *zip(statements, parts, strict=True)]
+            is_right = world.last_word is not None and all(world.last_word.is_right(*each) for each in asked)
+            (outcome.alone if is_right else outcome.unlike).append(f"{name}, asked at {at}: {error}")
+        except skerry.Error as error:
             outcome.unlike.append(f"{name}, asked at {at}: {type(error).__name__}: {error}")
         outcome.rows, outcome.runs = whole.num_rows if not outcome.unlike else 0, 1 + len(statements)
     return outcome
