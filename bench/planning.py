@@ -74,7 +74,7 @@ def _growth(plan: Callable[[str], object], kind: str, most: int) -> float:
     gc.disable()
     try:
         texts = [LONG[kind](size, "lineitem", "l_orderkey") for size in (most // 10, most)]
-        once, tenfold = (min(_processor_ms(lambda text=text: plan(text)) for _ in range(2)) for text in texts)  # type: ignore[misc]
+        once, tenfold = (min(_processor_ms(lambda text=text: plan(text)) for _ in range(3)) for text in texts)  # type: ignore[misc]
     finally:
         gc.enable()
     return tenfold / once

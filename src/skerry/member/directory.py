@@ -9,6 +9,8 @@ import shutil
 import tempfile
 from contextlib import suppress
 
+from skerry.wire.address import temporary_socket
+
 _PREFIX = "skerry-member-"
 _LOCK = "lock"
 
@@ -18,12 +20,16 @@ class Directory:
 
     def __init__(self, member: str) -> None:
         remove_abandoned()
-        # A short name: paths of Unix sockets end at 108 bytes.
+        # A short name: paths of Unix sockets are bounded.
         self.path = tempfile.mkdtemp(prefix=f"{_PREFIX}{member[:16]}-")
         lock_path = os.path.join(self.path, _LOCK)
         self._lock = os.open(f"{lock_path}.new", os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         os.rename(f"{lock_path}.new", lock_path)  # whoever sees it finds it taken
+
+    @property
+    def tasks_socket(self) -> str:
+        return temporary_socket(self.path, "tasks.sock")
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)

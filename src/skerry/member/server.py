@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import secrets
 import time
 from random import Random
@@ -309,7 +308,7 @@ class Member:
         if self.engine is not None:
             # Tasks on other machines of the site need a port; a task shows its query's token (D2).
             host = self.config.member(self.name).address.rpartition(":")[0]
-            here = f"unix:{os.path.join(self._directory.path, 'tasks.sock')}"
+            here = f"unix:{self._directory.tasks_socket}"
             address = here if self.engine.tasks_are_here else f"tcp:{host}:0"
             self._task_listener = await self.taskport.listen(address, self.identity, self.tls)
         address = self.config.addresses()[self.name]

@@ -16,7 +16,7 @@ from threading import Thread
 from time import monotonic as clock
 
 from skerry.model import trace
-from skerry.model.errors import SiteError
+from skerry.model.errors import ConfigError, SiteError
 from skerry.model.limits import (
     GIB,
     MIB,
@@ -32,6 +32,7 @@ from skerry.model.limits import (
 from skerry.spark.jvm import STOP_S, ending_of, package_root
 from skerry.spark.sail_child import READY, SOCKET, UNGUARDED
 from skerry.spark.waste import Waste
+from skerry.wire.address import temporary_socket
 
 
 class SailProcess:
@@ -52,6 +53,11 @@ class SailProcess:
         self._is_stopping = False
         self._full_looks = 0  # on end
         self._directory = tempfile.mkdtemp(prefix="skerry-sail-")
+        try:
+            self._socket = temporary_socket(self._directory, SOCKET)
+        except ConfigError:
+            os.rmdir(self._directory)
+            raise
         command = [sys.executable, "-m", "skerry.spark.sail_child", self._directory]
         # In a session of its own: a Ctrl-C at the terminal is for the member, which may let its queries end first.
         self._process = subprocess.Popen(
@@ -76,7 +82,7 @@ class SailProcess:
     @property
     def target(self) -> str:
         """What gRPC dials."""
-        return f"unix:{os.path.join(self._directory, SOCKET)}"
+        return f"unix:{self._socket}"
 
     @property
     def is_alive(self) -> bool:

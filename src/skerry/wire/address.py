@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
 from skerry.model.errors import ConfigError
@@ -18,6 +19,9 @@ class TcpAddress(NamedTuple):
     def where(self) -> str:
         """As errors name it."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+SOCKET_PATH_MAX = 107 if sys.platform == "linux" else 103  # of 108, elsewhere 104, with the final zero
 
 
 class UnixAddress(NamedTuple):
@@ -46,3 +50,14 @@ def parse_address(text: str) -> Address:
     if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise ConfigError(f"{text!r} is not an address", suggestion="write tcp:host:port or unix:path")
     return TcpAddress(host, int(port))
+
+
+def temporary_socket(folder: str, name: str) -> str:
+    """The path of a socket in a temporary folder. Systems bound such paths, and say nothing of where they come from."""
+    path = f"{folder}/{name}"
+    if (size := len(path.encode(errors="surrogateescape"))) > SOCKET_PATH_MAX:
+        raise ConfigError(
+            f"the path of a socket has {size} bytes, and may have {SOCKET_PATH_MAX}: {path}",
+            suggestion="set TMPDIR to a folder with a shorter path",
+        )
+    return path
