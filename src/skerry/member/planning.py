@@ -292,7 +292,7 @@ def given_more(message: RunStatement) -> list[Any]:
 def _given(parameters: list[Value] | dict[str, Value]) -> Any:
     if isinstance(parameters, dict):
         return {name: from_value(value) for name, value in parameters.items()}
-    return [from_value(value) for value in parameters]
+    return list(map(from_value, parameters))
 
 
 def planned_query(query: Query, planner: Knowledge, message: RunStatement) -> Planned:

@@ -23,6 +23,11 @@ _INTEGERS = ("int", "bigint")
 
 def to_value(value: Any, parameter: str) -> Value:
     """A Python value with the type Spark gives it; `parameter` names it in errors (e.g. `parameter 2`)."""
+    return quick_value(value) or _to_value(value, parameter, 0)
+
+
+def quick_value(value: Any) -> Value | None:
+    """The same for most values, about which nothing can be wrong; None for any other."""
     kind = type(value)
     if kind is float:
         return Value("double", value)
@@ -30,13 +35,14 @@ def to_value(value: Any, parameter: str) -> Value:
         return Value("int", value)
     if kind is str and value.isascii():
         return Value("string", value)
-    return _to_value(value, parameter, 0)
+    return None
 
 
 def from_value(value: Value) -> Any:
     """The Python value; PeerError when type and value do not fit."""
-    if type(value.value) is _SAME.get(value.type):
-        return value.value
+    found = value.value
+    if type(found) is _SAME.get(value.type):
+        return found
     return _from_wire(value.type, value.value, 0)
 
 
