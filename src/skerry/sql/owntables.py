@@ -225,9 +225,14 @@ def key_columns(table: OwnTable) -> tuple[OwnColumn, ...]:
     return tuple(by_name[name.lower()] for name in table.primary_key)
 
 
+def is_plain_write(sql: str) -> bool:
+    """Whether a statement surely is about tables of our own, at a glance."""
+    return sql[:7].upper() in _QUICK
+
+
 def is_about_own(sql: str) -> bool:
     """Whether a statement begins like one about tables of our own."""
-    if sql[:7].upper() in _QUICK:
+    if is_plain_write(sql):
         return True
     try:
         words = [sql[each.start : each.upto].upper() for each in islice(lexemes(sql), 6)]

@@ -36,24 +36,24 @@ def bind_parameters(tree: exp.Expr, values: Sequence[Any] | Mapping[str, Any] | 
 
 
 class Bound(NamedTuple):
-    """Values of the same markers, `count` times: by marker one of each time, which is how columns are made of them."""
+    """Values of the same markers, `times` times: by marker one of each time, which is how columns are made of them."""
 
-    count: int
+    times: int
     values: Mapping[str, Sequence[Any]]
 
     def each(self) -> Iterator[dict[str, Any]]:
         """One set of values after the other."""
         if not self.values:
-            return iter([{} for _ in range(self.count)])
+            return iter([{} for _ in range(self.times)])
         return (dict(zip(self.values, values, strict=True)) for values in zip(*self.values.values(), strict=True))
 
 
-def bind_again(bound: Mapping[str, Any], more: Sequence[Sequence[Any] | Mapping[str, Any]] = ()) -> Bound:
-    """The values that are bound, and others for the same markers: all of one kind."""
+def bind_again(bound: Mapping[str, Any], more: Sequence[Any] = ()) -> Bound:
+    """The values that are bound, and others for the same markers: all of them sequences, or all mappings."""
     names = tuple(bound)
     if more and isinstance(more[0], Mapping):
         for number, values in enumerate(more, 2):
-            if values.keys() != bound.keys():  # type: ignore[union-attr]
+            if values.keys() != bound.keys():
                 said = ", ".join(f":{name}" for name in names) or "(there are none)"
                 raise SqlError(f"values number {number} have other names than the parameters {said}")
         more = [[values[name] for name in names] for values in more]

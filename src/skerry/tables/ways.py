@@ -8,8 +8,8 @@ otherwise than we do goes to Spark (`sql/constants.py`); one that no column take
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any, TypeAlias
@@ -95,10 +95,10 @@ def _nodes(change: Insert, rows: Sequence[Sequence[exp.Expr | None]]) -> Iterabl
 def _inserted(change: Insert, bound: Bound) -> ByTuples:
     table, rows, constants = change.table, change.rows, change.constants
     assert rows is not None
-    _check_count(len(rows) * bound.count, "rows", bound)
+    _check_count(len(rows) * bound.times, "rows", bound)
     key = [_place(table, column) for column in key_columns(table)]
     columns = [
-        [*constants[place]] * bound.count if place in constants else _column(change, place, nodes, bound)
+        [*constants[place]] * bound.times if place in constants else _column(change, place, nodes, bound)
         for place, nodes in enumerate(_nodes(change, rows))
     ]
     tuples = encode_plain(zip(*columns, strict=True))
@@ -170,7 +170,7 @@ def _given(node: exp.Expr, bound: Bound) -> list[Any]:
 
 
 def _for_each(values: list[Any], bound: Bound) -> list[Any]:
-    return values * bound.count if len(values) < bound.count else values
+    return values * bound.times if len(values) < bound.times else values
 
 
 def _stored(change: Change, column: OwnColumn, node: exp.Expr | None, values: list[Any]) -> list[Any]:
@@ -206,13 +206,13 @@ def _place(table: OwnTable, column: OwnColumn) -> int:
 
 def _check_count(count: int, what: str, bound: Bound | None) -> None:
     """Several sets of parameters go as tuples as far as one commit holds them: no query could take their place."""
-    most = COMPUTED_ROWS if bound is not None and bound.count > 1 else WRITE_TUPLES
+    most = COMPUTED_ROWS if bound is not None and bound.times > 1 else WRITE_TUPLES
     if count > most:
         raise Unsure(f"{count} {what} are more than the {most} that go as tuples")
 
 
 def _check_bytes(size: int, bound: Bound) -> None:
-    most = COMPUTED_BYTES if bound.count > 1 else WRITE_TUPLES_BYTES
+    most = COMPUTED_BYTES if bound.times > 1 else WRITE_TUPLES_BYTES
     if size > most:
         raise Unsure(f"{size} bytes are more than the {most} that go as tuples")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -40,10 +40,17 @@ def quick_value(value: Any) -> Value | None:
 
 def from_value(value: Value) -> Any:
     """The Python value; PeerError when type and value do not fit."""
-    found = value.value
-    if type(found) is _SAME.get(value.type):
-        return found
+    if type(value.value) is _SAME.get(value.type):
+        return value.value
     return _from_wire(value.type, value.value, 0)
+
+
+def from_values(values: Sequence[Value]) -> list[Any]:
+    """The same of many."""
+    return [
+        value.value if type(value.value) is _SAME.get(value.type) else _from_wire(value.type, value.value, 0)
+        for value in values
+    ]
 
 
 def failure_of(error: BaseException, member: str = "") -> Failure:
