@@ -12,7 +12,7 @@ from skerry.client.pep249 import InterfaceError
 from skerry.model.credentials import Credentials
 from skerry.model.limits import KIB
 from skerry.model.results import Value
-from skerry.wire.values import to_value
+from skerry.wire.values import quick_value, to_value
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 
@@ -24,6 +24,7 @@ _REST_BYTES = 4 * KIB
 # A year. Clocks of some systems count no further than a few decades.
 _SECONDS_MAX = 366 * 86400
 # They travel beside the planner's options, but have arguments of their own.
+_PLAIN = (list, tuple)
 _NOT_PLANNING = {"fault_policy", "resume_s", "detach", "lease_s"}
 
 
@@ -46,14 +47,15 @@ def values(parameters: Parameters | None) -> list[Value] | dict[str, Value]:
     """The values of parameters as they are sent."""
     if parameters is None:
         return []
-    if isinstance(parameters, Mapping):
-        for name in parameters:
-            if not text(name, "a parameter's name").isprintable():
-                raise InterfaceError(f"a parameter's name has letters, digits and underscores, unlike {name!r}")
-        return {name: to_value(value, f"parameter :{name}") for name, value in parameters.items()}
-    if isinstance(parameters, str | bytes | Set) or not isinstance(parameters, Iterable):
-        raise InterfaceError(f"parameters are a sequence or a mapping, not one {type(parameters).__name__}")
-    return [to_value(value, f"parameter {index + 1}") for index, value in enumerate(parameters)]
+    if type(parameters) not in _PLAIN:  # whether it is a Mapping takes Python as long to say as all that follows
+        if isinstance(parameters, Mapping):
+            for name in parameters:
+                if not text(name, "a parameter's name").isprintable():
+                    raise InterfaceError(f"a parameter's name has letters, digits and underscores, unlike {name!r}")
+            return {name: to_value(value, f"parameter :{name}") for name, value in parameters.items()}
+        if isinstance(parameters, str | bytes | Set) or not isinstance(parameters, Iterable):
+            raise InterfaceError(f"parameters are a sequence or a mapping, not one {type(parameters).__name__}")
+    return [quick_value(value) or to_value(value, f"parameter {index}") for index, value in enumerate(parameters, 1)]
 
 
 def seconds(value: Any, name: str, *, may_be_0: bool = False) -> float:

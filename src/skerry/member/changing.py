@@ -669,8 +669,8 @@ def _understand(
 
 def _way(statement: RunStatement, change: said.Change, definition: Definition) -> Routed | NeedsQuery:
     rights = statement.rights
-    more = [bind_again(change.parameters, values, 2 + at) for at, values in enumerate(given_more(statement))]
-    way = way_of(change, more)
+    more = given_more(statement)
+    way = way_of(change, bind_again(change.parameters, more))
     if isinstance(way, BySpark):
         _refuse_many(statement, way.reason)
         return _by_query(change.table, way.reason, not isinstance(change, said.Insert), rights)

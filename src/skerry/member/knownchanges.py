@@ -10,6 +10,7 @@ from typing import Any
 from skerry.model.limits import CHANGE_KEPT_CHARS, CHANGES_KEPT
 from skerry.model.sharded import OwnTable
 from skerry.sql.owntables import Change
+from skerry.tables.ways import with_constants
 
 
 class KnownChanges:
@@ -35,6 +36,7 @@ class KnownChanges:
     def keep(self, text: str, values: Any, change: Change) -> None:
         """A text without markers is not said again, nor is a long one."""
         if change.query is None and change.parameters and len(text) <= CHANGE_KEPT_CHARS:
-            self._kept[text, type(values)] = replace(change, parameters=dict.fromkeys(change.parameters))
+            without_values = replace(change, parameters=dict.fromkeys(change.parameters))
+            self._kept[text, type(values)] = with_constants(without_values)
             while len(self._kept) > CHANGES_KEPT:
                 self._kept.popitem(last=False)

@@ -122,12 +122,23 @@ class _Lines(logging.Formatter):
 class TextLines(_Lines):
     """One line each; a trace follows it, in lines that are marked."""
 
+    def __init__(self, *, logs_sql: bool = False) -> None:
+        super().__init__(logs_sql=logs_sql)
+        self._second = (0, "")
+
     def format(self, record: logging.LogRecord) -> str:
         event = self._event(record)
         text = self._text(record, event, self._callers.of(event))
-        line = plain(f"{self.formatTime(record)} {record.levelname:<7} {record.name} {text}")
+        line = plain(f"{self._time(record)} {record.levelname:<7} {record.name} {text}")
         trace = self._trace(record)
         return f"{line}\n{plain_trace(trace)}" if trace else line
+
+    def _time(self, record: logging.LogRecord) -> str:
+        """As Python's own formatter has it, which asks for the time of day anew for each line."""
+        second = int(record.created)
+        if self._second[0] != second:
+            self._second = (second, self.formatTime(record)[:-4])
+        return f"{self._second[1]},{int(record.msecs):03d}"
 
 
 class JsonLines(_Lines):

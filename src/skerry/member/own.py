@@ -37,7 +37,7 @@ from skerry.model.rights import Action, Rights
 from skerry.model.sharded import Catalogue, Definition, Drop, Fill, Making, OwnTable, TableStatus
 from skerry.tables.catalogue import Kept
 from skerry.tables.checks import (
-    actions_of,
+    actions_of_all,
     actions_of_changes,
     actions_of_rows,
     changes_of,
@@ -329,8 +329,7 @@ class OwnTables:
             by_table.setdefault(write.table, []).append(write)
         self._check_part(part)
         for table_id, writes in by_table.items():
-            actions = (action for write in writes for action in actions_of(write))
-            self._check_rights(part.user, part.roles, self._shards[table_id].table.name, actions)
+            self._check_rights(part.user, part.roles, self._shards[table_id].table.name, actions_of_all(writes))
             await _aside(check_writes, len(writes), self._shards[table_id], writes)
         await self._core.read(read_ts, frozenset(by_table))
         self._check_part(part)
@@ -430,8 +429,8 @@ class OwnTables:
                 return None
             await asyncio.sleep(CHANGE_PAUSE_MAX_S)  # owner: the query's deadline; an attempt is being decided
 
-    async def seen(self, commit_ts: int) -> None:
-        """Until reads that begin here are later than this commit, which a client was told of elsewhere.
+    def seen(self, commit_ts: int) -> Awaitable[None] | None:
+        """Until reads that begin here are later than this commit, which a client was told of elsewhere; None: they are.
 
         By waiting, and not by putting the clock forward: a client has no say in that. SiteError if it is far ahead.
         """
@@ -442,8 +441,7 @@ class OwnTables:
                 member=self._member,
                 suggestion="set the members' clocks (NTP)",
             )
-        if ahead_s > 0:
-            await asyncio.sleep(ahead_s)  # owner: the query's deadline
+        return asyncio.sleep(ahead_s) if ahead_s > 0 else None  # owner: the query's deadline
 
     async def submit(
         self,
@@ -492,8 +490,7 @@ class OwnTables:
         for write in part.writes:
             by_table.setdefault(write.table, []).append(write)
         for table_id, writes in by_table.items():
-            actions = (action for write in writes for action in actions_of(write))
-            self._check_rights(part.user, part.roles, self._shards[table_id].table.name, actions)
+            self._check_rights(part.user, part.roles, self._shards[table_id].table.name, actions_of_all(writes))
             check_room(self._shards[table_id], writes)
         # The very part that was made here: what a message says is always checked.
         checked = () if part is self._routed.get(query) else by_table.items()

@@ -46,7 +46,7 @@ from skerry.sql.owntables import is_about_own
 from skerry.sql.parameters import Unbound
 from skerry.sql.statement import Assign, Explain, Query, Statement, analyse
 from skerry.tables.clock import COUNTER_BITS
-from skerry.wire.values import from_value, to_value
+from skerry.wire.values import from_value, from_values, to_value
 
 # A plan that leaves out parts is made again when their files have changed, so often.
 _PRUNED_TRIES = 3
@@ -292,7 +292,7 @@ def given_more(message: RunStatement) -> list[Any]:
 def _given(parameters: list[Value] | dict[str, Value]) -> Any:
     if isinstance(parameters, dict):
         return {name: from_value(value) for name, value in parameters.items()}
-    return [from_value(value) for value in parameters]
+    return from_values(parameters)
 
 
 def planned_query(query: Query, planner: Knowledge, message: RunStatement) -> Planned:

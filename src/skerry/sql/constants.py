@@ -167,7 +167,10 @@ def stays(values: Sequence[Any], kind: str) -> bool:
     kinds.discard(type(None))
     if kinds != {_OF_KIND.get(kind)}:
         return False
-    return kind not in _BITS or all(_fits(value, kind) for value in values if value is not None)
+    if kind not in _BITS:
+        return True
+    known = values if None not in values else [value for value in values if value is not None]
+    return _fits(min(known), kind) and _fits(max(known), kind)
 
 
 def assigned(value: Any, kind: str) -> Any:

@@ -147,12 +147,14 @@ class Change:
 class Insert(Change):
     """`columns` are positions in the table, of each value of a row; None among `rows` is a column's default.
 
-    The query gives the same values.
+    The query gives the same values. `constants`: by position, columns whose values are known before any marker's, as
+    the table keeps them (`tables/ways.with_constants`).
     """
 
     columns: tuple[int, ...]
     policy: Policy
     rows: tuple[tuple[exp.Expr | None, ...], ...] | None
+    constants: Mapping[int, Sequence[Any]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -223,9 +225,14 @@ def key_columns(table: OwnTable) -> tuple[OwnColumn, ...]:
     return tuple(by_name[name.lower()] for name in table.primary_key)
 
 
+def is_plain_write(sql: str) -> bool:
+    """Whether a statement surely is about tables of our own, at a glance."""
+    return sql[:7].upper() in _QUICK
+
+
 def is_about_own(sql: str) -> bool:
     """Whether a statement begins like one about tables of our own."""
-    if sql[:7].upper() in _QUICK:
+    if is_plain_write(sql):
         return True
     try:
         words = [sql[each.start : each.upto].upper() for each in islice(lexemes(sql), 6)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from sqlglot import exp
 
@@ -35,16 +35,32 @@ def bind_parameters(tree: exp.Expr, values: Sequence[Any] | Mapping[str, Any] | 
     return _by_place(markers, list(values or ()), text)
 
 
-def bind_again(bound: Mapping[str, Any], values: Sequence[Any] | Mapping[str, Any], number: int) -> dict[str, Any]:
-    """Other values for the same markers; `number`: which ones they are, as a person counts."""
-    if isinstance(values, Mapping):
-        if values.keys() != bound.keys():
-            names = ", ".join(f":{name}" for name in bound)
-            raise SqlError(f"values number {number} have other names than the parameters {names or '(there are none)'}")
-        return dict(values)
-    if len(values) != len(bound):
-        raise SqlError(f"values number {number} are {len(values)}, the statement has {len(bound)} parameters")
-    return dict(zip(bound, values, strict=True))
+class Bound(NamedTuple):
+    """Values of the same markers, `times` times: by marker one of each time, which is how columns are made of them."""
+
+    times: int
+    values: Mapping[str, Sequence[Any]]
+
+    def each(self) -> Iterator[dict[str, Any]]:
+        """One set of values after the other."""
+        if not self.values:
+            return iter([{} for _ in range(self.times)])
+        return (dict(zip(self.values, values, strict=True)) for values in zip(*self.values.values(), strict=True))
+
+
+def bind_again(bound: Mapping[str, Any], more: Sequence[Any] = ()) -> Bound:
+    """The values that are bound, and others for the same markers: all of them sequences, or all mappings."""
+    names = tuple(bound)
+    if more and isinstance(more[0], Mapping):
+        for number, values in enumerate(more, 2):
+            if values.keys() != bound.keys():
+                said = ", ".join(f":{name}" for name in names) or "(there are none)"
+                raise SqlError(f"values number {number} have other names than the parameters {said}")
+        more = [[values[name] for name in names] for values in more]
+    elif any(len(values) != len(names) for values in more):
+        number, count = next((at, len(each)) for at, each in enumerate(more, 2) if len(each) != len(names))
+        raise SqlError(f"values number {number} are {count}, the statement has {len(names)} parameters")
+    return Bound(1 + len(more), dict(zip(names, zip(bound.values(), *more, strict=True), strict=True)))
 
 
 def _by_name(markers: list[exp.Placeholder], values: Mapping[str, Any], text: str) -> dict[str, Any]:

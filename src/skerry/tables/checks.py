@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -47,6 +48,12 @@ def actions_of(write: Write) -> tuple[Action, ...]:
     if write.is_patch:
         return ("update",)
     return actions_of_rows(write.policy)
+
+
+def actions_of_all(writes: Iterable[Write]) -> set[Action]:
+    """The same for many, which mostly are of one kind."""
+    kinds = {(write.row is None, write.is_patch, write.policy): write for write in writes}
+    return {action for write in kinds.values() for action in actions_of(write)}
 
 
 def actions_of_rows(policy: Policy) -> tuple[Action, ...]:
@@ -125,6 +132,8 @@ def changes_of(shard: Shard, body: bytes) -> Changes:
 
 def found_of(table: OwnTable, writes: Sequence[Write], rows: Sequence[FoundRow]) -> list[Found]:
     """What each write meets; PeerError for a patch that the table does not take."""
+    if not any(map(attrgetter("is_patch"), writes)):
+        return [Found(row.commit_ts, row.is_live) for row in rows]
     pairs = list(zip(writes, rows, strict=True))
     patched = [(write, row.row) for write, row in pairs if write.is_patch and row.row is not None]
     made = iter(_patched(table, patched))

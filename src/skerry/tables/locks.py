@@ -32,7 +32,8 @@ class Died(msgspec.Struct, frozen=True):
 class _Asked(msgspec.Struct, frozen=True):
     txn: TransactionId
     first_start: int
-    locks: tuple[Lock, ...]
+    locks: frozenset[Lock]
+    tables: frozenset[int]
 
     @property
     def age(self) -> tuple[int, TransactionId]:
@@ -53,7 +54,7 @@ class LockTable:
     def ask(self, txn: TransactionId, first_start: int, locks: Iterable[Lock]) -> Granted | Waiting | Died:
         assert txn not in self._held, txn
         assert txn not in self._waiting, txn
-        asked = _Asked(txn, first_start, tuple(locks))
+        asked = _asked(txn, first_start, locks)
         in_the_way = self._in_the_way(asked)
         if not in_the_way:
             self._grant(asked)
@@ -66,7 +67,7 @@ class LockTable:
 
     def take(self, txn: TransactionId, first_start: int, locks: Iterable[Lock]) -> None:
         """What a transaction held before its member started anew. Prepared ones never overlap."""
-        asked = _Asked(txn, first_start, tuple(locks))
+        asked = _asked(txn, first_start, locks)
         assert not self._owners_of(asked), txn
         self._grant(asked)
 
@@ -83,7 +84,7 @@ class LockTable:
             return []
         for lock in asked.locks:
             self._owners.pop(lock, None)
-        for table in {table for table, _ in asked.locks}:
+        for table in asked.tables:
             self._of_table[table].discard(txn)
             if not self._of_table[table]:
                 del self._of_table[table]
@@ -101,9 +102,9 @@ class LockTable:
 
     def _grant(self, asked: _Asked) -> None:
         self._held[asked.txn] = asked
-        for lock in asked.locks:
-            self._owners[lock] = asked.txn
-            self._of_table.setdefault(lock[0], set()).add(asked.txn)
+        self._owners.update(dict.fromkeys(asked.locks, asked.txn))
+        for table in asked.tables:
+            self._of_table.setdefault(table, set()).add(asked.txn)
 
     def _in_the_way(self, asked: _Asked) -> list[_Asked]:
         """Owners, and the younger ones that wait: to overtake them would let them wait for someone older."""
@@ -112,17 +113,23 @@ class LockTable:
 
     def _owners_of(self, asked: _Asked) -> list[_Asked]:
         owners: set[TransactionId] = set()
-        for table, key in asked.locks:
-            if key is None:
+        for table in asked.tables:
+            if (table, None) in asked.locks:
                 owners |= self._of_table.get(table, set())
-            elif (table, key) in self._owners:
-                owners.add(self._owners[table, key])
-            if (table, None) in self._owners:
+            elif (table, None) in self._owners:
                 owners.add(self._owners[table, None])
+        if not self._owners.keys().isdisjoint(asked.locks):  # nearly always it is
+            owners.update(self._owners[lock] for lock in asked.locks if lock in self._owners)
         return [self._held[owner] for owner in owners]
 
 
+def _asked(txn: TransactionId, first_start: int, locks: Iterable[Lock]) -> _Asked:
+    unique = frozenset(locks)
+    return _Asked(txn, first_start, unique, frozenset([table for table, _ in unique]))
+
+
 def _overlap(one: _Asked, other: _Asked) -> bool:
-    whole_tables = {table for table, key in (*one.locks, *other.locks) if key is None}
-    shared_tables = {table for table, _ in one.locks} & {table for table, _ in other.locks}
-    return not shared_tables.isdisjoint(whole_tables) or not set(one.locks).isdisjoint(other.locks)
+    shared = one.tables & other.tables
+    if any((table, None) in one.locks or (table, None) in other.locks for table in shared):
+        return True
+    return not one.locks.isdisjoint(other.locks)

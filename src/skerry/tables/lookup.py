@@ -39,7 +39,8 @@ class FoundRow(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What is known of the rows that the writes meet (None: nothing), and the files that may know the rest.
+    """What is known of the rows that the writes meet (None: nothing), and the files that may know the rest, if there is
+    any.
 
     `before`: of a key that files know better, when it was last written before them. `files_ts`: of what is in files.
     """
@@ -75,13 +76,14 @@ def ask(shard: Shard, writes: Sequence[Write], read_ts: int) -> Asked:
     # Staged rows are in no overlay: a version that is older than they are may not be the newest. Nor is a row that they
     # deleted: whoever read before has seen it.
     loaded_ts = manifest.loaded_at(read_ts)
-    before = tuple(loaded_ts if version is None else max(loaded_ts, version.commit_ts) for version in versions)
+    before = tuple([loaded_ts if version is None else max(loaded_ts, version.commit_ts) for version in versions])
     patched = [
         version.place
         for write, version in zip(writes, versions, strict=True)
         if write.is_patch and version is not None and version.is_live and version.commit_ts >= loaded_ts
     ]
     rows = iter(overlay.encoded(patched) if patched else ())
+    unseen = FoundRow(loaded_ts)
     known: list[FoundRow | None] = []
     for write, version in zip(writes, versions, strict=True):
         if version is not None and version.commit_ts >= loaded_ts:
@@ -89,14 +91,15 @@ def ask(shard: Shard, writes: Sequence[Write], read_ts: int) -> Asked:
             known.append(FoundRow(version.commit_ts, version.is_live, next(rows) if is_patched else None))
         else:
             # It may have been loaded: whoever read before that has not seen it.
-            known.append(FoundRow(loaded_ts) if _is_blind(write) else None)
-    groups = tuple(group for group in groups_of(manifest.files_at(base_ts), shard.ranges) if group.files)
+            known.append(unseen if _is_blind(write) else None)
+    files = manifest.files_at(base_ts) if None in known else ()
+    groups = tuple(group for group in groups_of(files, shard.ranges) if group.files) if files else ()
     return Asked(tuple(writes), tuple(known), groups, max(1, manifest.kept_ts, loaded_ts), before)
 
 
 def _is_blind(write: Write) -> bool:
     """Whether it does the same whatever row is there: then no file is read for it."""
-    return write.row is not None and not write.is_patch and write.policy is Policy.REPLACE
+    return write.policy is Policy.REPLACE and not write.is_patch and write.row is not None
 
 
 class FileKeys:

@@ -91,13 +91,13 @@ class Overlay:
     def add(self, commit_ts: int, writes: Sequence[Pair]) -> None:
         """A commit; those of one key come in the order of their times, as locks have it."""
         with self._alone:
-            for key, _ in writes:
-                number = self._ids.get(key)
-                if number is not None and self._ts[self._versions[number][-1]] >= commit_ts:
-                    late = f"a key was committed at {commit_ts}, and later before"
-                    raise InternalError(f"table {self.table.name}: {late}")
-            for key, row in writes:
-                self._put(key, commit_ts, row is None, len(key) + len(row or b"") + OVERLAY_ROW_BYTES)
+            keys = [key for key, _ in writes]
+            known = [] if self._ids.keys().isdisjoint(keys) else [self._ids[key] for key in keys if key in self._ids]
+            if any(self._ts[self._versions[number][-1]] >= commit_ts for number in known):
+                late = f"a key was committed at {commit_ts}, and later before"
+                raise InternalError(f"table {self.table.name}: {late}")
+            sizes = [len(key) + len(row or b"") + OVERLAY_ROW_BYTES for key, row in writes]
+            self._put(keys, [commit_ts] * len(keys), [row is None for _, row in writes], sizes)
             self._raw += writes
             self.last_ts = max(self.last_ts, commit_ts)
 
@@ -107,17 +107,23 @@ class Overlay:
         self.table, self.schema, self._seen = table, arrow_schema(table), None
         self._batch = rows.to_batches()[0] if rows.num_rows else pa.RecordBatch.from_pylist([], self.schema)
 
-    def _put(self, key: bytes, commit_ts: int, is_deleted: bool, size_bytes: int) -> None:
-        number = self._ids.setdefault(key, len(self._keys))
-        if number == len(self._keys):
-            self._keys.append(key)
-            self._versions.append([])
-        self._versions[number].append(len(self._ts))
-        self._ts.append(commit_ts)
-        self._id.append(number)
-        self._deleted.append(is_deleted)
-        self._sizes.append(size_bytes)
-        self._size_bytes += size_bytes
+    def _put(self, keys: list[bytes], ts: list[int], deleted: list[bool], sizes: list[int]) -> None:
+        """Versions, one for one."""
+        ids, versions, numbers = self._ids, self._versions, list[int]()
+        for place, key in enumerate(keys, len(self._ts)):
+            number = ids.get(key)
+            if number is None:
+                number = ids[key] = len(versions)
+                self._keys.append(key)
+                versions.append([place])
+            else:
+                versions[number].append(place)
+            numbers.append(number)
+        self._ts.extend(ts)
+        self._id.extend(numbers)
+        self._deleted.extend(deleted)
+        self._sizes.extend(sizes)
+        self._size_bytes += sum(sizes)
 
     def unflushed(self, flushed_ts: int) -> tuple[int, int, int]:
         """Versions later than the last flush: how many, their bytes, and the time of the oldest."""
@@ -182,8 +188,13 @@ class Overlay:
             ids, ts, deleted, sizes, keys = self._id, self._ts, self._deleted, self._sizes, self._keys
             self._clear()
             self._batch = rows
-            for place in kept.tolist():
-                self._put(keys[ids[place]], ts[place], bool(deleted[place]), sizes[place])
+            places = kept.tolist()
+            self._put(
+                [keys[ids[place]] for place in places],
+                [ts[place] for place in places],
+                [bool(deleted[place]) for place in places],
+                [sizes[place] for place in places],
+            )
 
     def _rows(self) -> pa.RecordBatch:
         """All versions as one batch, by place."""

@@ -102,7 +102,8 @@ class _Taking:
         self.writes: tuple[Write, ...] = ()
         self.staged: tuple[Staged, ...] = ()
         self.layouts: Layouts = ()
-        self.tables = frozenset(table for table, _ in _locks_of(part))
+        self.locks = _locks_of(part)
+        self.tables = frozenset([table for table, _ in self.locks])
         self.until = 0.0
         self.repeat_at = 0.0
         self.life = Machine("transaction", txn, NEXT, TakingPhase.LOCKING)
@@ -152,7 +153,7 @@ class Participant:
     def restored(self) -> None:
         """All records are read: what is still prepared has its locks again, and asks at the next tick."""
         for taking in self._taking.values():
-            self._locks.take(taking.txn, taking.first_start, _locks_of(taking.part))
+            self._locks.take(taking.txn, taking.first_start, taking.locks)
 
     # --- prepare ---------------------------------------------------------------------------------
     def prepare(self, decider: str, message: Prepare, at: At) -> list[Instruction]:
@@ -171,15 +172,14 @@ class Participant:
         return self._begin(taking, at)
 
     def _begin(self, taking: _Taking, at: At) -> list[Instruction]:
-        locks = _locks_of(taking.part)
-        if len(locks) < len(taking.part.writes):
+        if len(taking.locks) < len(taking.part.writes):
             return self._refuse(taking, PeerError(f"transaction {taking.txn}: a key stands twice in its writes"))
         if not self._outcomes.is_kept(taking.first_start):
             return self._refuse(taking, UserError(f"transaction {taking.txn}: it began too long ago"))
         if len(self._taking) >= self._limits.transactions:
             text = f"site {self._member}: {len(self._taking)} transactions are under way; try again shortly"
             return self._refuse(taking, Overloaded(text), is_retryable=True)
-        answer = self._locks.ask(taking.txn, taking.first_start, sorted(locks, key=_in_order))
+        answer = self._locks.ask(taking.txn, taking.first_start, taking.locks)
         if isinstance(answer, Died):
             text = f"transaction {answer.owner}, which began earlier, writes the same rows at {self._member}"
             return self._refuse(taking, UserError(text, suggestion="try again"), is_retryable=True)
@@ -206,22 +206,24 @@ class Participant:
             text = f"transaction {txn}: its snapshot is older than what {self._member} keeps"
             return self._refuse(taking, RolledBack(text, suggestion="begin it again"), is_retryable=True)
         found = [*looked.writes, *looked.staged]
-        if taking.read_ts and any(each.commit_ts > taking.read_ts for each in found):
+        newest_ts = max([each.commit_ts for each in found], default=0)
+        if taking.read_ts and newest_ts > taking.read_ts:
             text = f"another transaction has written the same rows at {self._member} since this one began"
             return self._refuse(taking, RolledBack(text, suggestion="begin it again"), is_retryable=True)
-        policies = [write.policy for write in taking.part.writes] + [staged.policy for staged in taking.part.staged]
-        if any(policy is Policy.FAIL and each.is_live for policy, each in zip(policies, found, strict=True)):
+        asked: tuple[Write | Staged, ...] = (*taking.part.writes, *taking.part.staged)
+        if any(each.is_live and write.policy is Policy.FAIL for write, each in zip(asked, found, strict=True)):
             text = f"a row with the same primary key exists at {self._member}; nothing was written"
             return self._refuse(taking, KeyExists(text, suggestion="ON CONFLICT DO NOTHING or DO REPLACE"))
-        pairs = [pair for pair in zip(taking.part.writes, looked.writes, strict=True) if _takes_effect(*pair)]
-        taking.writes = tuple(_as_found(*pair) for pair in pairs)
+        pairs = zip(taking.part.writes, looked.writes, strict=True)
+        taking.writes = tuple([_as_found(write, each) for write, each in pairs if _takes_effect(write, each)])
         taking.staged = looked.laid or taking.part.staged
         taking.layouts = looked.layouts
-        taking.rows = sum(write.is_counted for write, _ in pairs) + sum(each.rows for each in looked.staged)
+        counted = sum([write.is_counted for write in taking.writes])
+        taking.rows = counted + sum(each.rows for each in looked.staged)
         taking.life.move(TakingEvent.PASSED)
         # Greater than every timestamp that was read at here, and than every commit to its keys.
         taking.prepare_ts = self._clock.tick(at)
-        assert all(each.commit_ts < taking.prepare_ts for each in found), txn
+        assert newest_ts < taking.prepare_ts, txn
         return [self._written_first(taking)]
 
     def _written_first(self, taking: _Taking) -> Persist:
@@ -409,13 +411,10 @@ class Participant:
         )
 
 
-def _locks_of(part: Part) -> set[Lock]:
-    keys: set[Lock] = {(write.table, write.key) for write in part.writes}
-    return keys | {(staged.table, None) for staged in part.staged}
-
-
-def _in_order(lock: Lock) -> tuple[int, bytes]:
-    return lock[0], lock[1] or b""
+def _locks_of(part: Part) -> frozenset[Lock]:
+    keys: list[Lock] = [(write.table, write.key) for write in part.writes]
+    keys += [(staged.table, None) for staged in part.staged]
+    return frozenset(keys)
 
 
 def _takes_effect(write: Write, found: Found) -> bool:
@@ -426,4 +425,6 @@ def _takes_effect(write: Write, found: Found) -> bool:
 
 def _as_found(write: Write, found: Found) -> Write:
     """A patch is kept as the row that it makes."""
-    return Write(write.table, write.key, found.row, write.policy) if write.is_patch else write
+    if not write.is_patch:
+        return write
+    return Write(write.table, write.key, found.row, write.policy, is_counted=write.is_counted)

@@ -20,8 +20,6 @@ from skerry.tables.ways import ByTuples
 from skerry.tables.writes import writes_of
 from skerry.wire import execution as packets
 
-_FEW = 16  # keys that are encoded one by one
-
 
 class Routed(NamedTuple):
     """`copies`: at so many members each row is counted. `reason`: why it goes as tuples."""
@@ -60,10 +58,10 @@ def routed_in_order(
 
 
 def _encoded(table: OwnTable, rows: Sequence[Sequence[Any]]) -> list[bytes]:
-    """The bytes of keys. Few that are one whole number each are not made a column for that: it takes ten times as
-    long."""
-    is_few = len(table.primary_key) == 1 and len(rows) <= _FEW
-    if is_few and _is_whole(table) and all(type(value) is int for (value,) in rows):
+    """The bytes of keys. Those that are one whole number each are not made a column for that: it takes twice as long,
+    for few ten times."""
+    is_one = len(table.primary_key) == 1 and _is_whole(table)
+    if is_one and all(type(value) is int for (value,) in rows):
         return [encode_whole(value) for (value,) in rows]
     return encode_keys(table.primary_key, _keys(table, rows).columns)
 
@@ -83,6 +81,8 @@ def _keys(table: OwnTable, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
 
 def _once(table: OwnTable, writes: list[Write], policy: Policy) -> list[Write | None]:
     """One write a key, None in the place of the others: the first that is inserted stays, or the last replaces it."""
+    if len({write.key for write in writes}) == len(writes):
+        return [*writes]
     last: dict[bytes, int] = {}
     for place, write in enumerate(writes):
         if write.key in last and policy is Policy.FAIL:

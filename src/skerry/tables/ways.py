@@ -8,7 +8,8 @@ otherwise than we do goes to Spark (`sql/constants.py`); one that no column take
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any, TypeAlias
@@ -16,18 +17,20 @@ from typing import Any, TypeAlias
 import msgspec
 from sqlglot import exp
 
+from skerry.model.errors import SqlError
 from skerry.model.limits import COMPUTED_BYTES, COMPUTED_ROWS, WRITE_TUPLES, WRITE_TUPLES_BYTES
 from skerry.model.sharded import OwnColumn, OwnTable
 from skerry.sql.constants import Misfit, Unsure, assigned, check_together, constant, matched, stays
 from skerry.sql.owntables import Change, Delete, Insert, Update, column_place, key_columns
+from skerry.sql.parameters import Bound, bind_again
 from skerry.sql.parse import parse_expression
 from skerry.sql.position import error_at
+from skerry.sql.walk import find_all
 from skerry.wire import execution as packets
-from skerry.wire.tuples import encode_tuple, plain_value
+from skerry.wire.tuples import encode_plain, encode_tuple, plain_value
 
 Packet: TypeAlias = packets.Insert | packets.LocalUpdate | packets.Delete
 Row: TypeAlias = tuple[Any, ...]
-Bound: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -49,46 +52,67 @@ class BySpark:
     reason: str
 
 
-def way_of(change: Change, more: Sequence[Bound] = ()) -> ByTuples | BySpark:
-    """SqlError for a value that its column does not take. `more`: other values of its parameters, for which it does
-    the same; of two that mean one row the later one counts, as though they came one after the other."""
+def way_of(change: Change, bound: Bound | None = None) -> ByTuples | BySpark:
+    """SqlError for a value that its column does not take. `bound`: its parameters' values, and others with which it
+    does the same; of two that mean one row the later one counts, as though they came one after the other."""
     if change.query is not None:
         return BySpark(change.reason or "the query was asked for")
+    bound = bound or bind_again(change.parameters)
     try:
         match change:
             case Insert():
-                return _inserted(change, [change.parameters, *more])
+                return _inserted(change, bound)
             case Update():
-                return _updated(change, [change.parameters, *more])
+                return _updated(change, bound)
             case Delete():
-                return _deleted(change, [change.parameters, *more])
+                return _deleted(change, bound)
     except Unsure as error:
         return BySpark(error.reason)
     raise AssertionError(change)
 
 
-def _inserted(change: Insert, bound: Sequence[Bound]) -> ByTuples:
-    table, rows = change.table, change.rows
-    assert rows is not None
-    _check_count(len(rows) * len(bound), "rows", bound)
+def with_constants(change: Change) -> Change:
+    """The same, with the columns that no marker's value decides: a text that comes again need not read its literals
+    again. One that is wrong, or not sure, is told when the statement is carried out."""
+    if not isinstance(change, Insert) or change.rows is None:
+        return change
+    constants: dict[int, Sequence[Any]] = {}
+    for place, nodes in enumerate(_nodes(change, change.rows)):
+        if not any(node is not None and find_all(node, exp.Placeholder) for node in nodes):
+            with suppress(Unsure, SqlError):
+                constants[place] = _column(change, place, nodes, Bound(1, {}))
+    return replace(change, constants=constants)
+
+
+def _nodes(change: Insert, rows: Sequence[Sequence[exp.Expr | None]]) -> Iterable[Sequence[exp.Expr | None]]:
+    """By column of the table, what the rows give it; None is its default."""
     given = {place: at for at, place in enumerate(change.columns)}
+    for place in range(len(change.table.columns)):
+        at = given.get(place)
+        yield [None] * len(rows) if at is None else [row[at] for row in rows]
+
+
+def _inserted(change: Insert, bound: Bound) -> ByTuples:
+    table, rows, constants = change.table, change.rows, change.constants
+    assert rows is not None
+    _check_count(len(rows) * bound.times, "rows", bound)
     key = [_place(table, column) for column in key_columns(table)]
     columns = [
-        _column(change, place, [row[given[place]] if place in given else None for row in rows], bound)
-        for place in range(len(table.columns))
+        [*constants[place]] * bound.times if place in constants else _column(change, place, nodes, bound)
+        for place, nodes in enumerate(_nodes(change, rows))
     ]
-    tuples = tuple(map(encode_tuple, zip(*columns, strict=True)))
+    tuples = encode_plain(zip(*columns, strict=True))
     _check_bytes(sum(map(len, tuples)), bound)
     keys = tuple(zip(*(columns[place] for place in key), strict=True))
     packet = packets.Insert(table.id, table.version, change.policy, tuples)
     return ByTuples(packet, keys, f"{_counted(len(tuples), 'row')} of constants")
 
 
-def _updated(change: Update, bound: Sequence[Bound]) -> ByTuples:
+def _updated(change: Update, bound: Bound) -> ByTuples:
     assert change.keys is not None
     columns = [(place, _column(change, place, [value], bound)) for place, value in change.assignments]
     set_to: dict[Row, tuple[tuple[Any, int], ...]] = {}
-    for number, values in enumerate(bound):
+    for number, values in enumerate(bound.each()):
         made = tuple((column[number], place) for place, column in columns)
         set_to |= dict.fromkeys(_keys(change.table, change.keys, values), made)
         _check_count(len(set_to), "keys", bound)
@@ -100,12 +124,12 @@ def _updated(change: Update, bound: Sequence[Bound]) -> ByTuples:
     return ByTuples(packet, keys, f"{_counted(len(keys), 'key')} and constants")
 
 
-def _deleted(change: Delete, bound: Sequence[Bound]) -> ByTuples:
+def _deleted(change: Delete, bound: Bound) -> ByTuples:
     table = change.table
     if change.keys is None:
         return ByTuples(packets.Delete(table.id, table.version), (), "all rows, without a condition")
     found: dict[Row, None] = {}
-    for values in bound:
+    for values in bound.each():
         found |= dict.fromkeys(_keys(table, change.keys, values))
         _check_count(len(found), "keys", bound)
     keys = tuple(found)
@@ -114,17 +138,17 @@ def _deleted(change: Delete, bound: Sequence[Bound]) -> ByTuples:
     return ByTuples(packets.Delete(table.id, table.version, tuples), keys, _counted(len(keys), "key"))
 
 
-def _keys(table: OwnTable, said: tuple[tuple[exp.Expr, ...], ...], bound: Bound) -> Iterable[Row]:
+def _keys(table: OwnTable, said: tuple[tuple[exp.Expr, ...], ...], values_of: Mapping[str, Any]) -> Iterable[Row]:
     """Every combination of the values that columns of the key may have, once."""
-    _check_count(prod(map(len, said)), "keys", ())
+    _check_count(prod(map(len, said)), "keys", None)
     values = []
     for column, nodes in zip(key_columns(table), said, strict=True):
-        found = matched([constant(node, bound) for node in nodes], column.type)
+        found = matched([constant(node, values_of) for node in nodes], column.type)
         values.append(list(dict.fromkeys(map(plain_value, found))))
     return product(*values)
 
 
-def _column(change: Change, place: int, nodes: Sequence[exp.Expr | None], bound: Sequence[Bound]) -> list[Any]:
+def _column(change: Change, place: int, nodes: Sequence[exp.Expr | None], bound: Bound) -> list[Any]:
     """A column's values in msgpack's form, for one set of parameters after the other; None is its default."""
     given = [[None] if node is None else _given(node, bound) for node in nodes]
     if len(nodes) > 1:
@@ -136,18 +160,17 @@ def _column(change: Change, place: int, nodes: Sequence[exp.Expr | None], bound:
     return columns[0] if len(columns) == 1 else [value for together in zip(*columns, strict=True) for value in together]
 
 
-def _given(node: exp.Expr, bound: Sequence[Bound]) -> list[Any]:
+def _given(node: exp.Expr, bound: Bound) -> list[Any]:
     """Its value for each set of parameters; one, if it is a constant."""
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.Placeholder):
-        name = node.name
-        return [each[name] for each in bound]
+        return list(bound.values[node.name])
     return [constant(node, {})]
 
 
-def _for_each(values: list[Any], bound: Sequence[Bound]) -> list[Any]:
-    return values * len(bound) if len(values) < len(bound) else values
+def _for_each(values: list[Any], bound: Bound) -> list[Any]:
+    return values * bound.times if len(values) < bound.times else values
 
 
 def _stored(change: Change, column: OwnColumn, node: exp.Expr | None, values: list[Any]) -> list[Any]:
@@ -181,15 +204,15 @@ def _place(table: OwnTable, column: OwnColumn) -> int:
     return place
 
 
-def _check_count(count: int, what: str, bound: Sequence[Bound]) -> None:
+def _check_count(count: int, what: str, bound: Bound | None) -> None:
     """Several sets of parameters go as tuples as far as one commit holds them: no query could take their place."""
-    most = COMPUTED_ROWS if len(bound) > 1 else WRITE_TUPLES
+    most = COMPUTED_ROWS if bound is not None and bound.times > 1 else WRITE_TUPLES
     if count > most:
         raise Unsure(f"{count} {what} are more than the {most} that go as tuples")
 
 
-def _check_bytes(size: int, bound: Sequence[Bound]) -> None:
-    most = COMPUTED_BYTES if len(bound) > 1 else WRITE_TUPLES_BYTES
+def _check_bytes(size: int, bound: Bound) -> None:
+    most = COMPUTED_BYTES if bound.times > 1 else WRITE_TUPLES_BYTES
     if size > most:
         raise Unsure(f"{size} bytes are more than the {most} that go as tuples")
 

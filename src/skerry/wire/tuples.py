@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from itertools import chain
 from typing import Any
@@ -43,6 +43,11 @@ def encode_tuples(columns: Sequence[pa.Array], types: Sequence[str]) -> list[byt
 def encode_tuple(row: Sequence[Any]) -> bytes:
     """A row whose values are in their msgpack form already."""
     return _encoder.encode(tuple(row))
+
+
+def encode_plain(rows: Iterable[tuple[Any, ...]]) -> tuple[bytes, ...]:
+    """Many such rows."""
+    return tuple(map(_encoder.encode, rows))
 
 
 def decode_tuples(tuples: Sequence[Buffer], columns: Sequence[Column]) -> pa.RecordBatch:

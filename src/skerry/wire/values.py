@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -23,6 +23,11 @@ _INTEGERS = ("int", "bigint")
 
 def to_value(value: Any, parameter: str) -> Value:
     """A Python value with the type Spark gives it; `parameter` names it in errors (e.g. `parameter 2`)."""
+    return quick_value(value) or _to_value(value, parameter, 0)
+
+
+def quick_value(value: Any) -> Value | None:
+    """The same for most values, about which nothing can be wrong; None for any other."""
     kind = type(value)
     if kind is float:
         return Value("double", value)
@@ -30,7 +35,7 @@ def to_value(value: Any, parameter: str) -> Value:
         return Value("int", value)
     if kind is str and value.isascii():
         return Value("string", value)
-    return _to_value(value, parameter, 0)
+    return None
 
 
 def from_value(value: Value) -> Any:
@@ -38,6 +43,14 @@ def from_value(value: Value) -> Any:
     if type(value.value) is _SAME.get(value.type):
         return value.value
     return _from_wire(value.type, value.value, 0)
+
+
+def from_values(values: Sequence[Value]) -> list[Any]:
+    """The same of many."""
+    return [
+        value.value if type(value.value) is _SAME.get(value.type) else _from_wire(value.type, value.value, 0)
+        for value in values
+    ]
 
 
 def failure_of(error: BaseException, member: str = "") -> Failure:

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from skerry.member.loglines import Callers, JsonLines, TextLines
+from skerry.member.loglines import Callers, JsonLines, TextLines, record_of
 from skerry.model import trace
 from skerry.model.errors import InternalError, Overloaded, SiteError, SkerryError, SqlError, UserError, quoting
 from skerry.model.ids import ChannelId, QueryId
@@ -306,3 +306,11 @@ def test_an_event_goes_to_the_logger_of_its_layer(caplog: pytest.LogCaptureFixtu
         ("skerry.member", "tick: unexpected error"),
     ]
     assert caplog.records[1].exc_info
+
+
+def test_a_lines_time_is_python_s_own() -> None:
+    lines, plain = TextLines(), logging.Formatter()
+    for created in (1.0, 1.25, 1.9994, 2.0, 86_400.5, 1.0):
+        record = record_of(trace.WorkFailed("tick"))
+        record.created, record.msecs = created, (created - int(created)) * 1000
+        assert lines.format(record).startswith(f"{plain.formatTime(record)} ")
