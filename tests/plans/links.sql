@@ -124,7 +124,7 @@ fragment 1 at oslo: reads table orders
 fragment 2 at tromso: reads table lineitem; edge 2 from oslo
     scan, join
     SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `o_id` FROM edge_2) AS key_1 ON lineitem.`l_order` = key_1.`o_id`
-    because lineitem is there; rows without an equal in orders stay
+    because lineitem is there; rows without a match in orders are not sent
     → edge 1 to oslo, by way of front, zstd (~143,426 rows, 1.6 MiB)
 fragment 3 at oslo: reads table orders; edge 1 from tromso
     scan, filter, join
@@ -174,7 +174,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(key_1) */ orders.`o_cust`, orders.`o_total` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON orders.`o_cust` = key_1.`c_id`
-    because orders is there; rows without an equal in customer stay
+    because orders is there; rows without a match in customer are not sent
     → edge 1 to bergen, zstd (~14,342 rows, 336.2 KiB)
 fragment 3 at bergen: reads table customer; edge 1 from oslo
     scan, filter, join
@@ -273,7 +273,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at tromso: reads table lineitem; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON lineitem.`l_order` = key_1.`c_id`
-    because lineitem is there; rows without an equal in customer stay
+    because lineitem is there; rows without a match in customer are not sent
     → edge 1 to bergen, zstd (~14,342 rows, 168.1 KiB)
 fragment 3 at bergen: reads table customer; edge 1 from tromso
     scan, filter, join
@@ -306,7 +306,7 @@ fragment 2 at bergen: reads table customer
 fragment 3 at tromso: reads table lineitem; edge 3 from bergen
     scan, join
     SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `c_id` FROM edge_3) AS key_1 ON lineitem.`l_order` = key_1.`c_id`
-    because lineitem is there; rows without an equal in customer stay
+    because lineitem is there; rows without a match in customer are not sent
     → edge 2 to oslo, by way of bergen, zstd (~14,342 rows, 168.1 KiB)
 fragment 4 at oslo: reads edge 1 from bergen; edge 2 from tromso
     scan, filter, join
@@ -442,7 +442,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at bergen: reads table customer; table nation
     scan, filter, join
     SELECT /*+ BROADCAST(key_1) */ customer.`c_id`, customer.`c_nation` FROM customer AS customer LEFT SEMI JOIN (SELECT nation.`n_id` FROM nation AS nation WHERE n_id > 3) AS key_1 ON customer.`c_nation` = key_1.`n_id` WHERE (customer.`c_nation` > 3)
-    because customer is there; rows without an equal in nation stay
+    because customer is there; rows without a match in nation are not sent
     → edge 3 to oslo, zstd (~10 rows, 120 B)
 fragment 3 at bergen: reads table nation
     scan, filter
@@ -606,12 +606,12 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, join, distinct
     SELECT /*+ BROADCAST(key_1) */ DISTINCT orders.`o_id` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_1) AS key_1 ON orders.`o_cust` = key_1.`c_id` WHERE o_total = 7
-    because orders is there; rows without an equal in customer stay; its keys go ahead, so fewer rows travel
+    because orders is there; rows without a match in customer are not sent; its keys go ahead, so fewer rows travel
     → edge 3 to tromso, by way of front, zstd (~143 rows, 1.1 KiB)
 fragment 3 at tromso: reads table lineitem; edge 3 from oslo
     scan, join
     SELECT /*+ BROADCAST(key_2) */ lineitem.`l_order`, lineitem.`l_price` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `o_id` FROM edge_3) AS key_2 ON lineitem.`l_order` = key_2.`o_id`
-    because lineitem is there; rows without an equal in orders stay
+    because lineitem is there; rows without a match in orders are not sent
     → edge 2 to oslo, by way of front, zstd (~1,433 rows, 33.6 KiB)
 fragment 4 at oslo: reads edge 1 from bergen; edge 2 from tromso; table orders
     scan, filter, join

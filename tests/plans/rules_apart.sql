@@ -233,7 +233,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(key_1) */ orders.`o_id`, orders.`o_cust` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON orders.`o_cust` = key_1.`c_id`
-    because orders is there; rows without an equal in customer stay
+    because orders is there; rows without a match in customer are not sent
     → edge 1 to tromso (~14,342 rows, 224.1 KiB)
 fragment 3 at bergen: reads table customer
     scan, filter

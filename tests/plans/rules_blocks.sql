@@ -278,7 +278,7 @@ fragment 1 at oslo: reads table orders
 fragment 2 at bergen: reads table customer; edge 2 from oslo
     scan, filter, join, aggregate, window, sort
     SELECT /*+ BROADCAST(key_1) */ d.`c_id`, d.`m` FROM (SELECT c_id, row_number() OVER (PARTITION BY c_nation ORDER BY c_name) AS r, max(c_name) OVER (PARTITION BY c_nation) AS m FROM customer AS customer) AS d LEFT SEMI JOIN (SELECT `o_cust` FROM edge_2) AS key_1 ON d.`c_id` = key_1.`o_cust` WHERE r < 3
-    because its tables are there; rows without an equal in orders stay
+    because its tables are there; rows without a match in orders are not sent
     → edge 1 to oslo (~4,780 rows, 149.4 KiB)
 fragment 3 at oslo: reads table orders; edge 1 from bergen
     scan, filter, join

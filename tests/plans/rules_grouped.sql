@@ -221,7 +221,7 @@ fragment 1 at oslo: reads table orders
 fragment 2 at bergen: reads table visits; edge 2 from oslo
     scan, join
     SELECT /*+ BROADCAST(key_1) */ visits.`v_key`, visits.`v_word`, visits.`v_cost` FROM visits AS visits LEFT SEMI JOIN (SELECT `o_cust` FROM edge_2) AS key_1 ON visits.`v_key` = key_1.`o_cust`
-    because visits is there; rows without an equal in grouped_1 stay
+    because visits is there; rows without a match in grouped_1 are not sent
     → edge 1 to tromso (~749,999 rows, 34.3 MiB)
 fragment 3 at oslo: reads table orders
     scan, aggregate
@@ -250,7 +250,7 @@ fragment 1 at bergen: reads table visits
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, join, aggregate
     SELECT /*+ BROADCAST(key_1) */ grouped_1.`o_cust`, CAST(grouped_1.`grouped_1_1` AS DECIMAL(25, 2)) AS `grouped_1_1` FROM (SELECT orders.`o_cust` AS `o_cust`, sum(o_total) AS `grouped_1_1` FROM orders AS orders GROUP BY orders.`o_cust`) AS grouped_1 LEFT SEMI JOIN (SELECT `v_key` FROM edge_2) AS key_1 ON grouped_1.`o_cust` = key_1.`v_key`
-    because its tables are there; their rows are grouped there before they are joined with others; rows without an equal in visits stay
+    because its tables are there; their rows are grouped there before they are joined with others; rows without a match in visits are not sent
     → edge 1 to bergen (~7,351 rows, 172.3 KiB)
 fragment 3 at bergen: reads table visits; edge 1 from oslo
     scan, filter, join, aggregate

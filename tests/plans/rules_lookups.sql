@@ -111,7 +111,7 @@ fragment 2 at bergen: reads table customer
 fragment 3 at oslo: reads table orders; edge 3 from bergen
     scan, join, aggregate
     SELECT /*+ BROADCAST(key_1) */ answer_1.`answer_1_1`, CAST(answer_1.`answer_1_2` AS DECIMAL(19, 6)) AS `answer_1_2` FROM (SELECT o_cust AS answer_1_1, avg(o_total) AS answer_1_2 FROM orders AS orders GROUP BY o_cust) AS answer_1 LEFT SEMI JOIN (SELECT `c_id` FROM edge_3) AS key_1 ON answer_1.`answer_1_1` = key_1.`c_id`
-    because its tables are there; the subquery is answered for all its keys at once; rows without an equal in customer stay
+    because its tables are there; the subquery is answered for all its keys at once; rows without a match in customer are not sent
     → edge 2 to tromso (~1,434 rows, 33.6 KiB)
 fragment 4 at tromso: reads table lineitem; edge 1 from bergen; edge 2 from oslo
     scan, filter, join, aggregate

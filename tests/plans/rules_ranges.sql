@@ -12,7 +12,7 @@ fragment 1 at tromso: reads table clicks
 fragment 2 at bergen: reads table visits; edge 2 from tromso
     scan, join, aggregate
     SELECT /*+ BROADCAST(key_1) */ visits.`v_key`, visits.`v_note` FROM visits AS visits LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_1 ON visits.`v_key` BETWEEN key_1.`low` AND key_1.`high`
-    because visits is there; rows whose v_key is outside of clicks.k_key stay
+    because visits is there; rows whose v_key is outside of clicks.k_key are not sent
     → edge 1 to tromso (~500,004 rows, 15.3 MiB)
 fragment 3 at tromso: reads edge 1 from bergen; table clicks
     scan, join
@@ -31,7 +31,7 @@ plan, result at tromso
 fragment 1 at bergen: reads table visits; table customer
     scan, filter, join
     SELECT /*+ BROADCAST(key_1) */ visits.`v_key`, visits.`v_note` FROM visits AS visits LEFT SEMI JOIN (SELECT customer.`c_id` FROM customer AS customer WHERE c_name = 'x') AS key_1 ON visits.`v_key` = key_1.`c_id`
-    because visits is there; rows without an equal in customer stay
+    because visits is there; rows without a match in customer are not sent
     → edge 1 to tromso (~7,171 rows, 224.1 KiB)
 fragment 2 at bergen: reads table customer
     scan, filter
@@ -79,7 +79,7 @@ fragment 1 at tromso: reads table clicks
 fragment 2 at bergen: reads table visits; edge 2 from tromso
     scan, join, aggregate
     SELECT /*+ BROADCAST(key_1) */ visits.`v_day`, visits.`v_note` FROM visits AS visits LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_1 ON visits.`v_day` BETWEEN key_1.`low` AND key_1.`high`
-    because visits is there; rows whose v_day is outside of clicks.k_day stay
+    because visits is there; rows whose v_day is outside of clicks.k_day are not sent
     → edge 1 to oslo (~500,004 rows, 13.4 MiB)
 fragment 3 at bergen: reads table visits
     scan, aggregate
@@ -89,7 +89,7 @@ fragment 3 at bergen: reads table visits
 fragment 4 at tromso: reads table clicks; edge 4 from bergen
     scan, join, aggregate
     SELECT /*+ BROADCAST(key_2) */ clicks.`k_key`, clicks.`k_day` FROM clicks AS clicks LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_4) AS bounds) AS key_2 ON clicks.`k_day` BETWEEN key_2.`low` AND key_2.`high`
-    because clicks is there; rows whose k_day is outside of visits.v_day stay
+    because clicks is there; rows whose k_day is outside of visits.v_day are not sent
     → edge 3 to oslo (~727,279 rows, 8.3 MiB)
 fragment 5 at oslo: reads edge 1 from bergen; edge 3 from tromso
     scan, join
@@ -113,7 +113,7 @@ fragment 1 at tromso: reads table clicks
 fragment 2 at bergen: reads table visits; edge 2 from tromso
     scan, join, aggregate
     SELECT /*+ BROADCAST(key_1) */ visits.`v_cost`, visits.`v_note` FROM visits AS visits LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_1 ON visits.`v_cost` BETWEEN key_1.`low` AND key_1.`high`
-    because visits is there; rows whose v_cost is outside of clicks.k_cost stay
+    because visits is there; rows whose v_cost is outside of clicks.k_cost are not sent
     → edge 1 to tromso (~500,000 rows, 19.1 MiB)
 fragment 3 at tromso: reads edge 1 from bergen; table clicks
     scan, join
@@ -223,7 +223,7 @@ fragment 1 at bergen: reads table visits
 fragment 2 at tromso: reads table clicks; edge 2 from bergen
     scan, join, aggregate
     SELECT /*+ BROADCAST(key_1) */ clicks.`k_key` FROM clicks AS clicks LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_1 ON clicks.`k_key` BETWEEN key_1.`low` AND key_1.`high`
-    because clicks is there; rows whose k_key is outside of visits.v_key stay
+    because clicks is there; rows whose k_key is outside of visits.v_key are not sent
     → edge 1 to bergen (~727,279 rows, 5.5 MiB)
 fragment 3 at bergen: reads table visits; edge 1 from tromso
     scan, join
@@ -247,7 +247,7 @@ fragment 1 at tromso: reads table clicks
 fragment 2 at bergen: reads table visits; edge 2 from tromso
     scan, join, aggregate
     SELECT /*+ BROADCAST(key_1) */ visits.`v_key`, visits.`v_note` FROM visits AS visits LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_1 ON visits.`v_key` BETWEEN key_1.`low` AND key_1.`high`
-    because visits is there; rows whose v_key is outside of clicks.k_key stay
+    because visits is there; rows whose v_key is outside of clicks.k_key are not sent
     → edge 1 to tromso (~500,004 rows, 15.3 MiB)
 fragment 3 at tromso: reads table clicks; edge 1 from bergen
     scan, join
@@ -271,7 +271,7 @@ fragment 1 at tromso: reads table clicks
 fragment 2 at bergen: reads table visits; edge 2 from tromso
     scan, join, aggregate
     SELECT /*+ BROADCAST(key_1) */ visits.`v_key`, visits.`v_note` FROM visits AS visits LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_1 ON visits.`v_key` BETWEEN key_1.`low` AND key_1.`high`
-    because visits is there; rows whose v_key is outside of clicks.k_key stay
+    because visits is there; rows whose v_key is outside of clicks.k_key are not sent
     → edge 1 to tromso (~500,004 rows, 15.3 MiB)
 fragment 3 at tromso: reads table clicks; edge 1 from bergen
     scan, filter
@@ -300,7 +300,7 @@ fragment 2 at tromso: reads table logs
 fragment 3 at bergen: reads table visits; table logs; edge 2 from oslo, tromso
     scan, join, union, aggregate
     SELECT /*+ BROADCAST(key_1) */ visits.`v_key`, visits.`v_note` FROM visits AS visits LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT min(logs.`id`) AS `low`, max(logs.`id`) AS `high` FROM logs AS logs UNION ALL SELECT `low`, `high` FROM edge_2) AS bounds) AS key_1 ON visits.`v_key` BETWEEN key_1.`low` AND key_1.`high`
-    because visits is there; rows whose v_key is outside of logs.id stay
+    because visits is there; rows whose v_key is outside of logs.id are not sent
     → edge 1 to oslo (~59 rows, 1.9 KiB)
 fragment 4 at bergen: reads table logs
     scan
@@ -334,12 +334,12 @@ fragment 1 at bergen: reads table visits
 fragment 2 at tromso: reads table clicks; edge 2 from bergen
     scan, filter, join, aggregate
     SELECT /*+ BROADCAST(key_1) */ a.`k_key`, a.`k_note` FROM clicks AS a LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_1 ON a.`k_key` BETWEEN key_1.`low` AND key_1.`high` WHERE a.k_small < 500000
-    because clicks is there; rows whose k_key is outside of visits.v_key stay
+    because clicks is there; rows whose k_key is outside of visits.v_key are not sent
     → edge 1 to bergen (~363,639 rows, 11.1 MiB)
 fragment 3 at tromso: reads table clicks; edge 2 from bergen
     scan, filter, join, aggregate
     SELECT /*+ BROADCAST(key_2) */ b.`k_key`, b.`k_note` FROM clicks AS b LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_2 ON b.`k_key` BETWEEN key_2.`low` AND key_2.`high` WHERE b.k_small > 500000
-    because clicks is there; rows whose k_key is outside of visits.v_key stay
+    because clicks is there; rows whose k_key is outside of visits.v_key are not sent
     → edge 3 to bergen (~363,639 rows, 11.1 MiB)
 fragment 4 at bergen: reads table visits; edge 1 from tromso; edge 3 from tromso
     scan, filter, join

@@ -6,7 +6,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer; table nation
     scan, filter, join
     SELECT /*+ BROADCAST(key_1) */ customer.`c_id`, customer.`c_nation` FROM customer AS customer LEFT SEMI JOIN (SELECT nation.`n_id` FROM nation AS nation WHERE n_name = 'NORWAY') AS key_1 ON customer.`c_nation` = key_1.`n_id`
-    because customer is there; rows without an equal in nation stay
+    because customer is there; rows without a match in nation are not sent
     → edge 1 to oslo (~24 rows, 298 B)
 fragment 2 at bergen: reads table nation
     scan, filter
@@ -35,7 +35,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(key_1) */ orders.`o_id`, orders.`o_cust` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON orders.`o_cust` = key_1.`c_id` WHERE o_total = 3
-    because orders is there; rows without an equal in customer stay
+    because orders is there; rows without a match in customer are not sent
     → edge 1 to tromso (~143 rows, 2.2 KiB)
 fragment 3 at bergen: reads table customer
     scan, filter
@@ -81,7 +81,7 @@ fragment 1 at oslo: reads table orders
 fragment 2 at tromso: reads table lineitem; edge 2 from oslo
     scan, join
     SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_price` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `o_id` FROM edge_2) AS key_1 ON lineitem.`l_order` = key_1.`o_id`
-    because lineitem is there; rows without an equal in orders stay
+    because lineitem is there; rows without a match in orders are not sent
     → edge 1 to oslo (~10 rows, 240 B)
 fragment 3 at oslo: reads table orders
     scan, filter, distinct
@@ -91,7 +91,7 @@ fragment 3 at oslo: reads table orders
 fragment 4 at bergen: reads table customer; edge 4 from oslo
     scan, join
     SELECT /*+ BROADCAST(key_2) */ customer.`c_id` FROM customer AS customer LEFT SEMI JOIN (SELECT `o_cust` FROM edge_4) AS key_2 ON customer.`c_id` = key_2.`o_cust`
-    because customer is there; rows without an equal in orders stay
+    because customer is there; rows without a match in orders are not sent
     → edge 3 to oslo (~14,342 rows, 112.1 KiB)
 fragment 5 at bergen: reads table nation
     scan
@@ -155,7 +155,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at tromso: reads table lineitem; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON lineitem.`l_order` = key_1.`c_id`
-    because lineitem is there; rows without an equal in customer stay
+    because lineitem is there; rows without a match in customer are not sent
     → edge 1 to oslo (~14,342 rows, 168.1 KiB)
 fragment 3 at bergen: reads table customer
     scan, filter
@@ -226,12 +226,12 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table sales; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(key_1) */ sales.`s_cust`, sales.`s_price` FROM sales AS sales LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON sales.`s_cust` = key_1.`c_id`
-    because sales is there; rows without an equal in customer stay
+    because sales is there; rows without a match in customer are not sent
     → edge 1 to tromso (~14,342 rows, 224.1 KiB)
 fragment 3 at bergen: reads table sales; table customer
     scan, filter, join
     SELECT /*+ BROADCAST(key_2) */ sales.`s_cust`, sales.`s_price` FROM sales AS sales LEFT SEMI JOIN (SELECT customer.`c_id` FROM customer AS customer WHERE c_name = 'x') AS key_2 ON sales.`s_cust` = key_2.`c_id`
-    because sales is there; rows without an equal in customer stay
+    because sales is there; rows without a match in customer are not sent
     → edge 1 to tromso (~0 rows, 4 B)
 fragment 4 at bergen: reads table customer
     scan, filter
@@ -260,7 +260,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(key_1) */ orders.`o_id`, orders.`o_cust` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON orders.`o_cust` = key_1.`c_id` WHERE o_total = 3
-    because orders is there; rows without an equal in customer stay
+    because orders is there; rows without a match in customer are not sent
     → edge 1 to tromso (~143 rows, 2.2 KiB)
 fragment 3 at bergen: reads table customer
     scan, filter
@@ -270,12 +270,12 @@ fragment 3 at bergen: reads table customer
 fragment 4 at oslo: reads table sales; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(key_2) */ sales.`s_cust` FROM sales AS sales LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_2 ON sales.`s_cust` = key_2.`c_id`
-    because sales is there; rows without an equal in customer stay
+    because sales is there; rows without a match in customer are not sent
     → edge 4 to tromso (~14,342 rows, 112.1 KiB)
 fragment 5 at bergen: reads table sales; table customer
     scan, filter, join
     SELECT /*+ BROADCAST(key_3) */ sales.`s_cust` FROM sales AS sales LEFT SEMI JOIN (SELECT customer.`c_id` FROM customer AS customer WHERE c_name = 'x') AS key_3 ON sales.`s_cust` = key_3.`c_id`
-    because sales is there; rows without an equal in customer stay
+    because sales is there; rows without a match in customer are not sent
     → edge 4 to tromso (~0 rows, 2 B)
 fragment 6 at tromso: reads table lineitem; edge 1 from oslo; edge 3 from bergen; edge 4 from oslo, bergen
     scan, join

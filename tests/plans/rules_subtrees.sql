@@ -457,7 +457,7 @@ fragment 1 at oslo: reads table orders
 fragment 2 at bergen: reads table nation; table customer; edge 2 from oslo
     scan, join
     SELECT /*+ BROADCAST(key_1) */ subtree_1.`c_id`, subtree_1.`c_name` FROM (SELECT customer.`c_id` AS `c_id`, customer.`c_name` AS `c_name` FROM customer AS customer LEFT ANTI JOIN nation AS nation ON n_id = c_nation) AS subtree_1 LEFT SEMI JOIN (SELECT `o_cust` FROM edge_2) AS key_1 ON subtree_1.`c_id` = key_1.`o_cust`
-    because its tables are there; joined there as the query joins them; rows without an equal in orders stay
+    because its tables are there; joined there as the query joins them; rows without a match in orders are not sent
     → edge 1 to oslo (~7,171 rows, 224.1 KiB)
 fragment 3 at oslo: reads table orders; edge 1 from bergen
     scan, filter, join

@@ -16,7 +16,6 @@ from skerry.model.nearest import did_you_mean
 from skerry.sql.columns import is_unit
 from skerry.sql.functions import BARE_CALLS, call_name, function_of
 from skerry.sql.gate import check_gate
-from skerry.sql.grammar.cursor import Mismatch
 from skerry.sql.grammar.queries import QueryGrammar
 from skerry.sql.impossible import check_literals
 from skerry.sql.lexer import tokens_of
@@ -40,12 +39,7 @@ def read_expression(text: str) -> exp.Expr:
 def _read(text: str) -> exp.Expr:
     tokens = tokens_of(text, RULE_DEPTH)
     grammar = QueryGrammar(tokens, text)
-    try:
-        tree = grammar.expression()
-        if grammar.peek():
-            grammar.fail("the expression should end here")
-    except Mismatch as error:
-        raise grammar.explained(error) from None
+    tree = grammar.whole(grammar.expression, "expression")
     check_roundtrip(tree, tokens, text)
     check_literals(tree, text)
     _check_markers(tree, text)

@@ -14,7 +14,10 @@ from skerry.cli.target import Words, read_url_and, target_argument
 @login_options
 @format_option
 def attach(words: Words, login: Login, output_format: str) -> None:
-    """Wait for the query QUERY_ID and show its rows; they can be had once."""
+    """Wait for the query QUERY_ID and show its rows; they can be had once.
+
+    Without URL, SKERRY_URL is asked.
+    """
     url, query_id = read_url_and("QUERY_ID", words)
     runner = Runner(url, output_format, None, login=login)
     with told(runner):

@@ -16,7 +16,10 @@ from skerry.model.progress import is_live
 @target_argument("[URL] QUERY_ID")
 @login_options
 def cancel(words: Words, login: Login) -> None:
-    """End the query QUERY_ID (as `skerry ps` shows it) at every site."""
+    """End the query QUERY_ID (as `skerry ps` shows it) at every site.
+
+    Without URL, SKERRY_URL is asked.
+    """
     url, query_id = read_url_and("QUERY_ID", words)
     runner = Runner(url, "table", None, login=login)
     with told(runner):

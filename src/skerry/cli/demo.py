@@ -23,6 +23,7 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
+from skerry.cli.plans import plan_text
 from skerry.cli.processes import Members
 from skerry.cli.progress import LiveLine
 from skerry.cli.render import summary
@@ -224,8 +225,8 @@ def show_query(connection: Connection, url: str, console: Console) -> None:
     console.rule("query", align="left")
     console.print(QUERY, highlight=False)
     console.rule("plan", align="left")
-    for line in _settled_plan(connection):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    plan = plan_text(_settled_plan(connection), console.width if console.is_terminal else None)
+    console.print(plan, highlight=False, markup=False, soft_wrap=True, end="")
     console.rule("rows", align="left")
     started = time.monotonic()
     live = LiveLine(url, console)

@@ -17,6 +17,7 @@ from skerry.cli.render import message_text
 from skerry.cli.runner import Runner, told
 from skerry.cli.target import Words, is_url, read_url, target_argument
 from skerry.client.loading import ON_CONFLICT
+from skerry.client.pep249 import IntegrityError
 from skerry.model.amounts import counted
 
 SHOWN_S = 0.1  # between two changes of the live line
@@ -56,7 +57,11 @@ def load(words: Words, login: Login, on_conflict: str, timeout_s: float | None) 
     with told(runner), _Line(Console(stderr=True), total) as line:
         rows = pa.RecordBatchReader.from_batches(schema, _batches(opened, schema))
         with runner.connection().cursor() as cursor:
-            cursor.load(table, rows, on_conflict=on_conflict, timeout_s=timeout_s, progress=line.sent)
+            try:
+                cursor.load(table, rows, on_conflict=on_conflict, timeout_s=timeout_s, progress=line.sent)
+            except IntegrityError as error:
+                error.suggestion = "--on-conflict nothing keeps rows that exist, --on-conflict replace replaces them"
+                raise
             line.end()
             written, seconds = cursor.rowcount, time.monotonic() - started
             kept = f", {counted(total - written)} not" if written != total else ""
@@ -66,6 +71,8 @@ def load(words: Words, login: Login, on_conflict: str, timeout_s: float | None) 
 def _opened(file: str) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(file)
+    except FileNotFoundError:
+        raise click.ClickException(message_text(f"{file}: there is no such file")) from None
     except (OSError, pa.ArrowException) as error:
         why = str(error).splitlines()[0][:200]
         raise click.ClickException(message_text(f"{file} cannot be read as Parquet: {why}")) from None

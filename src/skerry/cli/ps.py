@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import shutil
 import sys
 
 import click
 
 from skerry.cli.login import Login, login_options
+from skerry.cli.paging import cut
 from skerry.cli.runner import Runner, show_error, told
 from skerry.cli.target import Words, read_url, target_argument
 from skerry.cli.writers import TableWriter
@@ -15,9 +18,9 @@ from skerry.client.pep249 import Description, Error
 from skerry.model.amounts import size_text
 from skerry.model.progress import QueryInfo, is_live
 
-_TITLES = ("id", "state", "seconds", "rows", "bytes", "links", "sites", "client", "sql")
+_TITLES = ("id", "state", "seconds", "rows", "client", "sql", "sites", "bytes", "links")
 _NUMBERS = ("seconds", "rows")
-_SQL_SHOWN = 60
+_SQL_SHOWN = 50
 _RECENT = 10
 
 
@@ -41,11 +44,21 @@ def ps(words: Words, login: Login, shows_all: bool) -> None:
         columns: list[Description] = [
             (title, "bigint" if title in _NUMBERS else "string", None, None, None, None, None) for title in _TITLES
         ]
-        writer = TableWriter(sys.stdout.write, sys.stdout.isatty())
+        text = io.StringIO()
+        writer = TableWriter(text.write, sys.stdout.isatty())
         writer.begin(columns)
         if queries:
             writer.rows([_row(info) for info in queries])
         writer.end()
+        click.echo(_on_screen(text.getvalue()), nl=False)
+
+
+def _on_screen(text: str) -> str:
+    """On a terminal no line is wider than it: what matters most stands first."""
+    if not sys.stdout.isatty():
+        return text
+    columns = shutil.get_terminal_size().columns
+    return "".join(cut(line, columns) + "\n" for line in text.splitlines())
 
 
 def _queries(connection: Connection) -> list[QueryInfo]:
@@ -67,9 +80,9 @@ def _row(info: QueryInfo) -> tuple[object, ...]:
         info.state,
         round(info.seconds, 1),
         info.rows,
-        size_text(info.size_bytes),
-        links,
-        ", ".join(info.members),
         info.client,
         sql if len(sql) <= _SQL_SHOWN else sql[: _SQL_SHOWN - 1] + "…",
+        ", ".join(info.members),
+        size_text(info.size_bytes),
+        links,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import textwrap
 from decimal import Decimal
 from typing import Any
 
@@ -24,6 +25,19 @@ _IN_MESSAGES = {code: text for code, text in CONTROLS.items() if chr(code) not i
 def message_text(text: str) -> str:
     """What a member says, for a terminal: it quotes statements and rows, and may be anybody's."""
     return text.translate(_IN_MESSAGES)
+
+
+def wrapped(text: str, width: int, lead: int = 0) -> str:
+    """Cut between words where a line is wider; the first one stands behind `lead` cells. Indented lines are quotes."""
+    first, *others = text.split("\n")
+    shown = [_fit(" " * lead + first, width)[lead:]]
+    return "\n".join(shown + [line if line.startswith((" ", "\t")) else _fit(line, width) for line in others])
+
+
+def _fit(line: str, width: int) -> str:
+    if cell_len(line) <= width:
+        return line
+    return textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
 
 
 def pad(text: str, width: int, right: bool = False) -> str:

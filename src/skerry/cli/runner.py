@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -15,8 +16,8 @@ from skerry.cli.login import Login, complete
 from skerry.cli.paging import Left, Output
 from skerry.cli.plans import plan_text
 from skerry.cli.progress import LiveLine
-from skerry.cli.render import CONTROLS, message_text
-from skerry.cli.statements import done_text, first_word
+from skerry.cli.render import CONTROLS, message_text, wrapped
+from skerry.cli.statements import done_text, is_told_as_text
 from skerry.cli.writers import FORMATS, View
 from skerry.client.dbapi import Connection, Cursor, connect
 from skerry.client.pep249 import Error, Row
@@ -80,8 +81,8 @@ class Runner:
             with watch, self._live.during(cursor, watch.started):
                 cursor.execute(statement, timeout_s=self._timeout_s)
             for _, warning in cursor.messages:
-                click.echo(click.style("warning: ", fg="yellow", bold=True) + message_text(str(warning)), err=True)
-            if first_word(statement) == "EXPLAIN" and self.view.is_for_people and cursor.description is not None:
+                _tell("warning: ", str(warning), "yellow")
+            if is_told_as_text(statement) and self.view.is_for_people and cursor.description is not None:
                 self.show_plan([str(line) for (line,) in cursor.fetchall()])
             else:
                 self._show(cursor, watch, done_text(statement))
@@ -179,11 +180,19 @@ def write_binary(cursor: Cursor, output_format: str) -> int:
     return rows
 
 
+def _tell(lead: str, text: str, colour: str | None = None) -> None:
+    """To standard error; on a terminal in lines that fit it."""
+    text = message_text(text)
+    if sys.stderr.isatty():
+        text = wrapped(text, shutil.get_terminal_size().columns, len(lead))
+    click.echo((click.style(lead, fg=colour, bold=True) if colour else lead) + text, err=True)
+
+
 def show_error(error: Error) -> None:
     """To standard error, without a traceback."""
-    click.echo(click.style("error: ", fg="red", bold=True) + message_text(error.message), err=True)
+    _tell("error: ", error.message, "red")
     if error.suggestion:
-        click.echo(f"hint: {message_text(error.suggestion)}", err=True)
+        _tell("hint: ", error.suggestion)
 
 
 @contextmanager

@@ -108,8 +108,8 @@ class Screen:
         self._lock = threading.Lock()
         self._told: set[str] = set()
         # The table is drawn where the log goes: only so can the two keep out of each other's way.
-        drawn = next((console for console in (self._err, self._out) if console.is_terminal), None)
-        self._live = Live(console=drawn, refresh_per_second=8, transient=True) if drawn is not None else None
+        self._drawn_on = next((console for console in (self._err, self._out) if console.is_terminal), None)
+        self._live: Live | None = None
 
     @property
     def is_left(self) -> bool:
@@ -135,7 +135,9 @@ class Screen:
     @contextmanager
     def starting(self) -> Iterator[None]:
         """The table is there while the body runs."""
-        if self._live is not None:
+        if self._drawn_on is not None:
+            # A new one each time: Rich's would clear as many lines as the last table had, and what was said since.
+            self._live = Live(console=self._drawn_on, refresh_per_second=8, transient=True)
             self._live.start(refresh=True)
         try:
             yield

@@ -56,6 +56,15 @@ def done_text(statement: str) -> str:
     return f"{word} TABLE done" if is_about_table else f"{word} done"
 
 
+_TEXTS = re.compile(r"\bSHOW\s+CREATE\s+TABLE\b", re.IGNORECASE)
+
+
+def is_told_as_text(statement: str) -> bool:
+    """Whether its rows are lines for a person, and no table."""
+    word = first_word(statement)
+    return word == "EXPLAIN" or (word == "SHOW" and _TEXTS.search(statement) is not None)
+
+
 def first_word(statement: str) -> str:
     """In capitals, whatever comments stand before it."""
     at = 0

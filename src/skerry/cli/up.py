@@ -32,7 +32,7 @@ def up(file: Path, name: str | None, until_input_ends: bool, json_log: bool, deb
     """Start the members of FILE (default: skerry.yaml) and run them until Ctrl-C or SIGTERM.
 
     Without --member every member of the file is started on this machine, each as a process with its own Spark.
-    Shows how they start, and at the end where to connect. Then their log follows.
+    Shows how they start, and at the end where to connect. Then their warnings and errors follow.
     """
     config: Config | None = None
     try:

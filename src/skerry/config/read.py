@@ -62,7 +62,8 @@ def read_file(path: str | os.PathLike[str]) -> tuple[Config, Notes]:
             data = file.read(CONFIG_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise ConfigError(f"{name}: cannot be read: {reason.lower()}") from None
+        hint = "name the file, or go to the folder that has it" if isinstance(error, FileNotFoundError) else ""
+        raise ConfigError(f"{name}: cannot be read: {reason.lower()}", suggestion=hint) from None
     if len(data) > CONFIG_BYTES:
         raise ConfigError(f"{name}: larger than {CONFIG_BYTES} bytes")
     try:

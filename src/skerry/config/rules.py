@@ -304,7 +304,7 @@ def local_path(text: str) -> str:
     if not text.strip():
         raise Refused("is empty")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):
-        raise Refused(f"{shown(text)} is not a path on the member's own disk")
+        raise Refused(f"{shown(text)} is not a path on the member's own disk: mount it there")
     return text
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Callable, Mapping
 
 from skerry.member.claims import refuse_unfit_question
 from skerry.member.own import OwnTables
+from skerry.member.questions import Questions
 from skerry.model import trace
 from skerry.model.commits import FoundAt, Part
 from skerry.model.errors import InternalError, SiteError, SkerryError
@@ -24,21 +24,18 @@ class Finding:
         self._member = member
         self._own = own
         self._send = send
-        self._asked: dict[str, tuple[str, asyncio.Future[RowsFound]]] = {}
+        self._questions = Questions[RowsFound]()
 
     async def ask(self, query: QueryId, parts: Mapping[str, Part], read_ts: int) -> dict[str, tuple[FoundAt, ...]]:
         """By member, in the order of its writes. Raises why they cannot be written."""
-        loop = asyncio.get_running_loop()
-        asked = {member: (uuid.uuid4().hex, loop.create_future()) for member in parts}
+        asked = {member: self._questions.put(member) for member in parts}
         try:
-            for member, (request_id, answer) in asked.items():
-                self._asked[request_id] = member, answer
+            for member, (request_id, _) in asked.items():
                 self._send(member, FindRows(request_id, query, parts[member], read_ts))
             # owner: the query's deadline
             answers = await asyncio.gather(*(answer for _, answer in asked.values()))
         finally:
-            for request_id, _ in asked.values():
-                self._asked.pop(request_id, None)
+            self._questions.forget(request_id for request_id, _ in asked.values())
         for found in answers:
             if found.failure is not None:
                 raise error_of(found.failure)
@@ -58,11 +55,8 @@ class Finding:
         self._send(sender, RowsFound(message.request_id, self._member, found, failure))
 
     def found(self, sender: str, message: RowsFound) -> None:
-        member, answer = self._asked.get(message.request_id, ("", None))
-        if answer is not None and member == sender and not answer.done():
-            answer.set_result(message)
+        self._questions.answered(sender, message.request_id, message)
 
     def lost(self, peer: str, error: SiteError) -> None:
-        for member, answer in self._asked.values():
-            if member == peer and not answer.done():
-                answer.set_exception(error)
+        for answer in self._questions.open_at(peer):
+            answer.set_exception(error)

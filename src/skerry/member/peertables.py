@@ -12,6 +12,7 @@ from skerry.catalog.catalog import Catalog
 from skerry.config import Config
 from skerry.member import clock
 from skerry.member.ownreads import OwnReads
+from skerry.member.questions import Questions
 from skerry.member.tables import LocalTables
 from skerry.model.errors import PeerError, SiteError, SqlError
 from skerry.model.sharded import Definition
@@ -43,8 +44,7 @@ class PeerTables:
         self._defined: tuple[Definition, ...] = ()
         # Who has asked for our tables, and is told when there is more to say of them.
         self._askers: set[str] = set()
-        # Questions that somebody waits for, by their ids: whom they were put to.
-        self._asked: dict[str, tuple[str, asyncio.Future[Tables | None]]] = {}
+        self._questions = Questions[Tables | None]()
 
     def define(self) -> None:
         """The catalog has the tables of our own that are known here now."""
@@ -88,8 +88,7 @@ class PeerTables:
 
     def _question(self, peer: str, tables: tuple[str, ...] = ()) -> tuple[str, asyncio.Future[Tables | None]]:
         """Its id and its own answer: one that was on its way before knows nothing of what has changed since."""
-        request_id, answer = uuid.uuid4().hex, asyncio.get_running_loop().create_future()
-        self._asked[request_id] = peer, answer
+        request_id, answer = self._questions.put(peer)
         self._send(peer, Describe(request_id, tables))
         return request_id, answer
 
@@ -104,15 +103,13 @@ class PeerTables:
             except TimeoutError:
                 told = None
             finally:
-                self._asked.pop(request_id, None)
+                self._questions.forget([request_id])
             parts = told.parts if told is not None else ()
         # A member of an older release tells all its tables.
         return next((part.files_version for part in parts if part.table.lower() == table.lower()), None)
 
     def learned(self, sender: str, message: Tables) -> None:
-        member, answer = self._asked.get(message.request_id, ("", None))
-        if answer is not None and member == sender and not answer.done():
-            answer.set_result(message)
+        self._questions.answered(sender, message.request_id, message)
         if any(part.member != sender for part in message.parts):
             raise PeerError(f"{sender} tells of tables of another member")
         if not message.asked:
@@ -123,9 +120,8 @@ class PeerTables:
         reason = error.message.removeprefix(f"site {peer} is down: ")
         self._catalog.lose(peer, reason)
         self._askers.discard(peer)
-        for member, answer in list(self._asked.values()):
-            if member == peer and not answer.done():
-                answer.set_result(None)
+        for answer in self._questions.open_at(peer):
+            answer.set_result(None)
 
     def explained(self, error: SqlError) -> SqlError:
         """A table may be unknown because this member, which keeps nothing, has not met who knows all of them."""
@@ -166,8 +162,7 @@ class PeerTables:
                 late -= {task for task in late if clock.now() >= give_up or not self.is_there(waits[task])}
         finally:
             # Also when the member stops, or the client that waits is gone.
-            for request_id in questions:
-                self._asked.pop(request_id, None)
+            self._questions.forget(questions)
             for task in waits:
                 task.cancel()
             await asyncio.gather(*waits, return_exceptions=True)

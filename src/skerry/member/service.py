@@ -276,10 +276,10 @@ class Service:
         """The caller wants no more of it. One that comes before its execute leaves a mark, and that is refused."""
         self._check_home(query)
         if query in self._open and self._may_end(caller, query):
+            by = "closed by its client"
             if not self._cursors.is_owned_by(query, caller.session):
                 self._audit.stopped(caller, query)
-            is_own = self._is_own(caller, self._open[query].user)
-            by = "closed by its client" if is_own else f"cancelled by {caller.shown}"
+                by = f"cancelled by {caller.shown}"
             self.give_up(query, Cancelled(f"query {query} was {by}"))
         elif not self._roll_back(caller, query):  # another user's looks like one that nobody began
             self._cursors.mark(query, clock.now(), caller.name)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from skerry.member.own import OwnTables
+from skerry.member.questions import Questions
+from skerry.model.amounts import counted
 from skerry.model.errors import SiteError, SkerryError
 from skerry.model.limits import STATUS_WAIT_S
 from skerry.model.rights import CHANGES, Rights
@@ -30,29 +31,25 @@ class Statuses:
         self._own = own
         self._send = send
         self._rights_of = rights_of
-        self._asked: dict[str, tuple[str, asyncio.Future[StatusOf | str]]] = {}
+        self._questions = Questions[StatusOf | str]()
 
     async def ask(self, tables: Iterable[OwnTable], rights: Rights) -> Mapping[str, Sequence[object]]:
         """A line for each table and member, as columns."""
         tables = sorted(tables, key=lambda table: table.name.lower())
         members = sorted({member for table in tables for member in table.members})
-        answers: dict[str, asyncio.Future[StatusOf | str]] = {}
-        asked = [uuid.uuid4().hex for _ in members]
-        for request_id, member in zip(asked, members, strict=True):
-            answers[member] = asyncio.get_running_loop().create_future()
-            self._asked[request_id] = member, answers[member]
+        asked = {member: self._questions.put(member) for member in members}
+        for member, (request_id, answer) in asked.items():
             numbers = tuple(table.id for table in tables if member in table.members)
             try:
                 self._send(member, AskStatus(request_id, numbers, rights.user, rights.roles))
             except SkerryError as error:
-                answers[member].set_result(error.message)
+                answer.set_result(error.message)
         try:
-            if answers:
-                await asyncio.wait(answers.values(), timeout=STATUS_WAIT_S)
+            if asked:
+                await asyncio.wait([answer for _, answer in asked.values()], timeout=STATUS_WAIT_S)
         finally:
-            for request_id in asked:
-                del self._asked[request_id]
-        told = {member: _told(member, answer) for member, answer in answers.items()}
+            self._questions.forget(request_id for request_id, _ in asked.values())
+        told = {member: _told(member, answer) for member, (_, answer) in asked.items()}
         lines = [(table, member, _status(table.id, told[member])) for table in tables for member in table.members]
         return _columns(lines)
 
@@ -69,14 +66,11 @@ class Statuses:
         return StatusOf(message.request_id, self._member, tuple(found))
 
     def told(self, sender: str, message: StatusOf) -> None:
-        member, answer = self._asked.get(message.request_id, ("", None))
-        if answer is not None and member == sender and not answer.done():
-            answer.set_result(message)
+        self._questions.answered(sender, message.request_id, message)
 
     def lost(self, peer: str, error: SiteError) -> None:
-        for member, answer in self._asked.values():
-            if member == peer and not answer.done():
-                answer.set_result(error.message)
+        for answer in self._questions.open_at(peer):
+            answer.set_result(error.message)
 
 
 _NOT_TOLD = "numbers are for those who may read the whole table, or change it"
@@ -107,7 +101,7 @@ def _columns(lines: Sequence[tuple[OwnTable, str, TableStatus]]) -> Mapping[str,
         "last_flush": [_moment(each.flushed_us) for each in found],
         "flush_did": [_flush(each) for each in found],
         "last_cleanup": [_moment(each.cleaned_us) for each in found],
-        "cleanup_did": [f"{each.files_removed} files removed" if each.cleaned_us else None for each in found],
+        "cleanup_did": [_cleanup(each) for each in found],
         "history_from": [_moment(each.history_us) for each in found],
         "problem": [each.problem or None for each in found],
     }
@@ -116,7 +110,11 @@ def _columns(lines: Sequence[tuple[OwnTable, str, TableStatus]]) -> Mapping[str,
 def _flush(status: TableStatus) -> str | None:
     if not status.files_written and not status.files_replaced:
         return None
-    return f"{status.files_written} files written, {status.files_replaced} replaced"
+    return f"{counted(status.files_written, 'file')} written, {status.files_replaced} replaced"
+
+
+def _cleanup(status: TableStatus) -> str | None:
+    return f"{counted(status.files_removed, 'file')} removed" if status.cleaned_us else None
 
 
 def _moment(us: int) -> str | None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-def counted(rows: int) -> str:
+def counted(number: int, noun: str = "row") -> str:
     """1 → "1 row", 15000 → "15,000 rows"."""
-    return f"{rows:,} row{'' if rows == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def listed(names: Sequence[str]) -> str:

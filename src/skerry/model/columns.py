@@ -31,6 +31,19 @@ NAMES = {
     "dec": "decimal(10,0)",
     "numeric": "decimal(10,0)",
 }
+# Types whose values all take the same number of bytes.
+FIXED_BYTES = {
+    "boolean": 1,
+    "tinyint": 1,
+    "smallint": 2,
+    "int": 4,
+    "date": 4,
+    "float": 4,
+    "bigint": 8,
+    "double": 8,
+    "timestamp": 8,
+    "timestamp_ntz": 8,
+}
 NESTED = ("array", "map", "struct")
 TOKEN = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*|[0-9]{1,3}|[<>(),:])")
 DEPTH_MAX = 20

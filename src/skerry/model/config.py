@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from skerry.model.amounts import listed
 from skerry.model.errors import ConfigError, UserError
 from skerry.model.limits import MIB, Limits
 from skerry.model.nearest import did_you_mean
@@ -215,7 +216,8 @@ class Config(msgspec.Struct, frozen=True):
         for known, member in self.members.items():
             if known.lower() == name.lower():
                 return member
-        raise ConfigError(f"no member {name} in cluster {self.cluster}{did_you_mean(name, self.members)}")
+        hint = did_you_mean(name, self.members) or f"; there are {listed([*self.members])}"
+        raise ConfigError(f"no member {name} in cluster {self.cluster}{hint}")
 
     def addresses(self) -> dict[str, str]:
         """Where each member listens, as the wire layer writes addresses."""

@@ -8,25 +8,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 from sqlglot import exp
 
+from skerry.model.columns import FIXED_BYTES
 from skerry.model.table import Column, ColumnStats, TablePart
 from skerry.plan.constant import bound_place
 from skerry.plan.observed import Observed
 from skerry.plan.selectivity import ColumnEstimate, Columns, distinct, keeps
 from skerry.sql.walk import find_all
 
-_FIXED = {
-    "boolean": 1,
-    "tinyint": 1,
-    "smallint": 2,
-    "int": 4,
-    "date": 4,
-    "float": 4,
-    "bigint": 8,
-    "double": 8,
-    "timestamp": 8,
-    "timestamp_ntz": 8,
-    "void": 1,
-}
+_FIXED = {**FIXED_BYTES, "void": 1}
 _DECIMAL = 16
 _STRING = 24
 _NESTED = 48

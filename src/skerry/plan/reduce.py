@@ -206,9 +206,9 @@ def _reason(node: Node, is_keys: bool) -> str:
     mention = node.mention
     what = mention.block.reason if mention.block is not None else f"{mention.scan.table.name} is there"
     others = ", ".join(_called(child.mention) for _, child in node.children)
-    less = f"; rows without an equal in {others} stay" if others else ""
+    less = f"; rows without a match in {others} are not sent" if others else ""
     for (own, other), child in node.ranges:
-        less += f"; rows whose {own} is outside of {_called(child.mention)}.{other} stay"
+        less += f"; rows whose {own} is outside of {_called(child.mention)}.{other} are not sent"
     return f"{what}{less}{'; its keys go ahead, so fewer rows travel' if is_keys else ''}"
 
 

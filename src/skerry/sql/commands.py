@@ -79,7 +79,10 @@ def read_command(tokens: list[Token], text: str, catalog: Catalog) -> Command | 
             return _show_columns(tokens[2:], text, catalog)
         case ["SHOW", *kinds]:
             shown = " ".join(["SHOW", *kinds]).strip()[:40]
-            message = f"{shown} is not admitted: write SHOW SCHEMAS, SHOW TABLES [IN schema] or SHOW COLUMNS IN table"
+            message = (
+                f"{shown} is not admitted: write SHOW SCHEMAS, SHOW TABLES [IN schema], SHOW COLUMNS IN table, "
+                "SHOW CREATE TABLE table or SHOW TABLE STATUS"
+            )
             raise sql_error(message, text, tokens[0].start, tokens[:2][-1].end)
         case ["USE", kind] if kind in _SCHEMA and len(tokens) > 2:
             return UseSchema(_schema(tokens[2:], text, "USE"))

@@ -6,7 +6,6 @@ from sqlglot import exp
 from sqlglot.tokens import Token
 
 from skerry.model.errors import SqlError
-from skerry.sql.grammar.cursor import Mismatch
 from skerry.sql.grammar.pipes import PipeGrammar
 from skerry.sql.lexer import tokens_of
 from skerry.sql.nodes import SparkType
@@ -18,35 +17,18 @@ def parse_query(tokens: list[Token], text: str) -> exp.Expr:
     """The tree of the one query that `tokens` are."""
     grammar = PipeGrammar(tokens, text)
     try:
-        tree = grammar.query()
-        if grammar.peek():
-            grammar.fail("the query should end here")
-    except Mismatch as error:
-        raise grammar.explained(error) from None
+        return grammar.whole(grammar.query, "query")
     except RecursionError:
         raise SqlError("the statement is nested too deeply") from None
-    return tree
 
 
 def parse_expression(text: str) -> exp.Expr:
     """The tree of a column's default, as it is kept."""
     grammar = PipeGrammar(tokens_of(text, _TYPE_DEPTH), text)
-    try:
-        tree = grammar.expression()
-        if grammar.peek():
-            grammar.fail("the expression should end here")
-    except Mismatch as error:
-        raise grammar.explained(error) from None
-    return tree
+    return grammar.whole(grammar.expression, "expression")
 
 
 def parse_type(text: str) -> SparkType:
     """The tree of a column's type, as Spark writes it."""
     grammar = PipeGrammar(tokens_of(text, _TYPE_DEPTH), text)
-    try:
-        tree = grammar.data_type()
-        if grammar.peek():
-            grammar.fail("the type should end here")
-    except Mismatch as error:
-        raise grammar.explained(error) from None
-    return tree
+    return grammar.whole(grammar.data_type, "type")

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from skerry.model.columns import FIXED_BYTES
 from skerry.model.names import TableRef
 from skerry.sql.references import References
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.walk import find_all
-
-_WIDTHS = {
-    "boolean": 1,
-    "tinyint": 1,
-    "smallint": 2,
-    "int": 4,
-    "date": 4,
-    "float": 4,
-    "bigint": 8,
-    "double": 8,
-    "timestamp": 8,
-    "timestamp_ntz": 8,
-}
 
 
 def needed_columns(tree: exp.Expr, scopes: Scopes, placed: dict[str, Source]) -> dict[str, tuple[str, ...]]:
@@ -51,7 +39,7 @@ def width(type_: str) -> int:
     """About how many bytes a value of this type takes."""
     if type_.startswith("decimal"):
         return 16
-    return _WIDTHS.get(type_, 32 if type_ in ("string", "binary") or type_.startswith(("char", "varchar")) else 64)
+    return FIXED_BYTES.get(type_, 32 if type_ in ("string", "binary") or type_.startswith(("char", "varchar")) else 64)
 
 
 def _covered(scope: Scope) -> list[Source]:

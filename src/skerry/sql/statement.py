@@ -13,6 +13,7 @@ from sqlglot.tokens import Token, TokenType
 from skerry.model.errors import SqlError
 from skerry.model.limits import Limits
 from skerry.model.names import Catalog, TableRef
+from skerry.model.nearest import did_you_mean
 from skerry.model.position import sql_error
 from skerry.model.results import Value
 from skerry.model.variables import Variable
@@ -40,6 +41,11 @@ from skerry.sql.walk import find_all, nodes_of
 __all__ = ["Assign", "Explain", "Query", "Scan", "Statement", "analyse", "render"]
 
 _QUERY_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN, TokenType.FROM, TokenType.TABLE}
+_FIRST_WORDS = frozenset(
+    "SELECT WITH VALUES FROM TABLE EXPLAIN SHOW DESCRIBE USE ANALYZE DECLARE SET CREATE ALTER DROP TRUNCATE FLUSH"
+    " INSERT UPDATE DELETE MERGE BEGIN COMMIT ROLLBACK".split()
+)
+_SLIP = 0.8  # SELEC is a slip, RESET and COMMENT are words of their own
 _BEFORE_A_KIND = frozenset({"CREATE", "DROP", "ALTER", "OR", "REPLACE", "GLOBAL", "TEMPORARY", "TEMP"})
 
 
@@ -148,12 +154,15 @@ def _statement(tokens: list[Token], given: Given) -> Statement:
         if given.values:
             raise SqlError(f"{words[0]} takes no parameters")
         return command
+    slip = did_you_mean(words[0], _FIRST_WORDS, _SLIP) if words[0] not in _FIRST_WORDS else ""
+    if slip:
+        raise sql_error(f"{words[0]} begins no statement{slip}", text, tokens[0].start, tokens[0].end)
     # CREATE alone is admitted: which kind of it is not?
     last = next((at for at, each in enumerate(tokens[:6]) if each.text.upper() not in _BEFORE_A_KIND), 0)
     named = " ".join(token.text.upper() for token in tokens[: last + 1])[:40]
     admitted = (
         "queries (SELECT …), EXPLAIN, SHOW, DESCRIBE, USE, ANALYZE TABLE, DECLARE, SET VAR, and for tables of its own "
-        "CREATE, ALTER, DROP, TRUNCATE and FLUSH TABLE, INSERT, UPDATE, DELETE and MERGE"
+        "CREATE, ALTER, DROP, TRUNCATE and FLUSH TABLE, INSERT, UPDATE, DELETE, MERGE, BEGIN, COMMIT and ROLLBACK"
     )
     raise sql_error(f"{named} is not admitted: Skerry runs {admitted}", text, tokens[0].start, tokens[last].end)
 

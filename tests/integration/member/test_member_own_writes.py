@@ -149,7 +149,7 @@ def test_a_table_is_made_written_and_read_by_any_member(own: Own, tmp_path: Path
     assert (rows_here - waiting) + (other[3] - other[4]) == 6
     assert (waiting + other[4], waiting_bytes > 0 or other[5] > 0, files, size_bytes > 0) == (2, True, 1, True)
     assert flushed is not None
-    assert did == "1 files written, 0 replaced"
+    assert did == "1 file written, 0 replaced"
     assert [row[:2] for row in own.ask("oslo", "SHOW TABLE STATUS")] == [
         *[("names", "oslo"), ("names", "bergen"), ("Stock", "oslo"), ("Stock", "bergen")]
     ]

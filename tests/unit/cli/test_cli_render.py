@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from skerry.cli.render import progress_line, summary, text_of
+from skerry.cli.render import progress_line, summary, text_of, wrapped
 from skerry.cli.writers import CsvWriter, JsonWriter, RowWriter, TableWriter
 from skerry.client.dbapi import QueryStatus
 from skerry.client.rows import describe
@@ -138,3 +138,9 @@ def test_no_name_in_a_live_line_steers_the_terminal() -> None:
     assert line.isprintable()
     assert "a\\x1b[2J" in line
     assert "b\\r→c\\u202e" in line
+
+
+def test_a_message_is_cut_between_words_and_its_quotes_stay_whole() -> None:
+    quote = "  SELECT a, b, c FROM a_table_with_a_long_name\n         ^"
+    assert wrapped(f"one two three\n{quote}\nfour five six", 10, lead=7) == f"one\ntwo three\n{quote}\nfour five\nsix"
+    assert wrapped("short,  as it is", 80, lead=7) == "short,  as it is"

@@ -106,6 +106,19 @@ def test_on_a_terminal_the_log_stands_above_the_table(monkeypatch: pytest.Monkey
     assert screen.last_words("oslo", 9) == "listening\nfrom its JVM"
 
 
+def test_a_second_start_leaves_what_was_written_since_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminals = Terminals(monkeypatch, out=True, err=True)
+    screen = Screen(tuple(CONFIG.members))
+    with screen.starting():
+        screen.show(seen("ready"))
+    terminals.err.truncate(0)
+    with screen.starting():
+        first = terminals.err.getvalue()
+        screen.show(seen("ready"))
+    assert "\x1b[1A" not in first
+    assert "✓" in terminals.err.getvalue()
+
+
 def test_without_a_terminal_all_lines_come_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     terminals = Terminals(monkeypatch, out=False, err=False)
     screen = Screen(tuple(CONFIG.members))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import skerry
 from skerry.cli.prompt import describe_statement, is_complete
-from skerry.cli.statements import done_text, first_word, split
+from skerry.cli.statements import done_text, first_word, is_told_as_text, split
 
 
 @pytest.mark.parametrize(
@@ -86,3 +86,16 @@ def test_what_was_done_is_told_by_its_words() -> None:
     assert done_text("-- new\ncreate  table t (a INT) …") == "CREATE TABLE done"
     assert done_text("SET VAR x = 1") == "SET done"
     assert done_text("INSERT INTO t VALUES (1)") == ""
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_text"),
+    [
+        ("EXPLAIN SELECT 1", True),
+        ("-- the text\nshow  create table t", True),
+        ("SHOW TABLES", False),
+        ("SELECT 'SHOW CREATE TABLE t'", False),
+    ],
+)
+def test_statements_that_are_told_as_text(statement: str, is_text: bool) -> None:
+    assert is_told_as_text(statement) is is_text

@@ -23,7 +23,9 @@ def test_the_file_is_skerry_yaml_unless_another_is_named(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     result = up()
     assert result.exit_code == 1
-    assert result.stderr == "error: skerry.yaml: cannot be read: no such file or directory\n"
+    error, hint = result.stderr.splitlines()
+    assert error == "error: skerry.yaml: cannot be read: no such file or directory"
+    assert hint == "hint: name the file, or go to the folder that has it"
     (tmp_path / "skerry.yaml").write_text("cluster: c\nmembers: {oslo: {address: 'h:x'}}")
     assert up().stderr.startswith("error: skerry.yaml:2:27: members.oslo.address: h:x is not an address")
     assert up("other.yaml").stderr.startswith("error: other.yaml: ")

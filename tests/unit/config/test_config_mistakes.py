@@ -80,9 +80,12 @@ MISTAKES = {
     "data root empty": (member("", "data_root: ''"), ["4:12: data_root: is empty"]),
     "data root a URL": (
         member("", "data_root: s3a://bucket/tables"),
-        ["4:12: data_root: s3a://bucket/tables is not a path on the member's own disk"],
+        ["4:12: data_root: s3a://bucket/tables is not a path on the member's own disk: mount it there"],
     ),
-    "state a URL": (member("", "state: hdfs://h/s"), ["4:8: state: hdfs://h/s is not a path on the member's own disk"]),
+    "state a URL": (
+        member("", "state: hdfs://h/s"),
+        ["4:8: state: hdfs://h/s is not a path on the member's own disk: mount it there"],
+    ),
     "state empty": (member("", "state: ''"), ["4:8: state: is empty"]),
     # --- members ---------------------------------------------------------------------------------
     "no members": ("cluster: c\nmembers: {}", ["2:1: members: no data member; at least one member needs role: data"]),

@@ -70,7 +70,7 @@ MISTAKES = {
     ),
     "path a URL": (
         table("format: csv, path: 's3a://b/x'"),
-        ["3:63: members.oslo.tables.orders.path: s3a://b/x is not a path on the member's own disk"],
+        ["3:63: members.oslo.tables.orders.path: s3a://b/x is not a path on the member's own disk: mount it there"],
     ),
     "path with a NUL": (
         table(r'format: csv, path: "a\0b"'),

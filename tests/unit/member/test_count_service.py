@@ -329,3 +329,13 @@ def test_who_has_expired_begins_nothing_and_keeps_what_runs() -> None:
         world.service.close(late, QUERY)
 
     with_member(test, access=USERS)
+
+
+def test_another_connection_of_the_same_user_cancels_and_does_not_close() -> None:
+    async def test(world: World) -> None:
+        task = await world.begin()
+        world.service.close(msgspec.structs.replace(ANN, session="another"), QUERY)
+        with pytest.raises(Cancelled, match="was cancelled by ann"):
+            await task
+
+    with_member(test, access=USERS)

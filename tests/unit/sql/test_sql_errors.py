@@ -54,6 +54,9 @@ from tests.unit.sql.sql_cases import statement
         ("SELECT o_id FROM orders |> FOO a", "expected an operator such as WHERE"),
         ("CREATE OR REPLACE TEMP VIEW v AS SELECT 1", "CREATE OR REPLACE TEMP VIEW is not admitted: Skerry runs"),
         ("DROP", "DROP is not admitted: Skerry runs queries"),
+        ("RESET x", "RESET is not admitted: Skerry runs queries"),
+        ("VACUUM orders", "TRUNCATE and FLUSH TABLE, INSERT, UPDATE, DELETE, MERGE, BEGIN, COMMIT and ROLLBACK"),
+        ("SELEC 1", "SELEC begins no statement; did you mean SELECT?"),
         ("DESCRIBE", "DESCRIBE takes a table's name"),
         ("SELECT * FROM nowhere.orders", "unknown table nowhere.orders; did you mean "),
         ("DESCRIBE nowhere.orders", ".orders?"),
@@ -66,7 +69,7 @@ from tests.unit.sql.sql_cases import statement
         ("ANALYZE TABLE orders FOR COLUMNS o_idd", "table orders has no column o_idd; did you mean o_id?"),
         (
             "show views in oslo",
-            "SHOW VIEWS is not admitted: write SHOW SCHEMAS, SHOW TABLES [IN schema] or SHOW COLUMNS IN table",
+            "SHOW VIEWS is not admitted: write SHOW SCHEMAS, SHOW TABLES [IN schema], SHOW COLUMNS IN table, ",
         ),
         ("SHOW", "SHOW is not admitted: write SHOW SCHEMAS"),
         ("SHOW TABLES IN", "SHOW TABLES IN takes one schema's name"),

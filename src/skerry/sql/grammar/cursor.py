@@ -107,6 +107,16 @@ class Cursor:
         token = token or self.peek()
         raise sql_error(message, self.text, token.start, token.end)
 
+    def whole(self, rule: Callable[[], T], named: str) -> T:
+        """What `rule` reads, if that is all there is; SqlError otherwise, with `named` for what it reads."""
+        try:
+            read = rule()
+            if self.peek():
+                self.fail(f"the {named} should end here")
+        except Mismatch as error:
+            raise self.explained(error) from None
+        return read
+
     def attempt(self, rule: Callable[[], T]) -> T | None:
         """What `rule` reads, or None and no move when it does not match."""
         start = self.at
