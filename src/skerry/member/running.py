@@ -78,10 +78,15 @@ class Running:
         self.spool: Spool | None = None  # of rows that return through the driver
         self.tag = ""
         self.in_spark = False
+        self.spark_since: float | None = None  # of the job that runs
+        self.spark_s = 0.0  # of the job that ran
         self.is_stopped = False  # its receiver has enough
         self.jobs: tuple[int, ...] = ()
         self.work: asyncio.Task[None] | None = None
         self.schema: Schema | None = None
+
+    def spark_seconds(self, now: float) -> float:
+        return self.spark_s if self.spark_since is None else now - self.spark_since
 
 
 def reading_of(fragments: Iterable[Fragment], tables: LocalTables) -> Reading:

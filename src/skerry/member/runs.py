@@ -326,6 +326,7 @@ class Runs:
             statement.rights.roles,
             statement.share,
             self._reading(statement, planned.plan, planned.as_of),
+            cursor.options.caps,
         )
         cursor.ran = initiated
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))[:PLAN_CHARS]

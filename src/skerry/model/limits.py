@@ -372,8 +372,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     running_queries: int = 200
     running_queries_of_user: int = 100
     queued_queries: int = 500
-    # of one query; 0: no bound. Seconds of Spark are those of all its fragments together
+    # of one query; 0: no bound. Seconds of Spark are those of all its fragments together, rows of an edge those of all
+    # who send on it. A client may ask for less of these two
     result_rows: int = 0
+    edge_rows: int = 0
     spark_s: float = 0.0
     # of all queries of one user that ended within `spending_s`: then it has to wait. 0: no bound
     result_rows_of_user: int = 0
