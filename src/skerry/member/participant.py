@@ -189,7 +189,9 @@ class Participant:
         try:
             if self.core.phase is not TaskPhase.RUNNING:
                 return  # it ended meanwhile, and the task port has forgotten it
-            edges = edge_inputs(self.query, fragment, self._held.token, around, self._arriving, around.engine.cores)
+            edges = edge_inputs(
+                self.core.execute, fragment, self._held.token, around, self._arriving, around.engine.cores
+            )
             sink = None if through_driver else self._sink(running, fragment, around.engine)
             job = make_job(fragment, self.core.execute, around.identity.member, tables, edges, sink, around.limits)
             are_here = all(edge.bodies is not None for edge in edges.values())

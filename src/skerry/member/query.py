@@ -192,7 +192,7 @@ class QueryCore:
                     sender=self.query.initiator,
                     fragments=tuple(f.id for f in self.plan.fragments if f.member == member),
                     parameters=self._parameters,
-                    virtual_tables={},
+                    virtual_tables=self.plan.virtual_tables(member),
                     schema_info={k: v for k, v in self.plan.schema_info.items() if k.startswith(f"{member}.")},
                     options=self._options,
                     participants=self.participants,

@@ -311,7 +311,7 @@ class Runs:
         initiated = Initiated(
             query,
             # Without its facts nothing is remembered of how much each fragment gave.
-            planned.plan.to_run() if planned.is_veiled else planned.plan,
+            planned.plan.veiled() if planned.is_veiled else planned.plan,
             planned.parameters,
             cursor.options.timeout_s,
             planner.limits,

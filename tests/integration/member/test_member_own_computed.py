@@ -384,6 +384,7 @@ def test_apache_spark_does_the_same(spark_engine: Engine, fault_tables: Any, tmp
         assert bergen.execute(seen).fetchall() == [(0, 7), (2, 1), (4, None), (5, None), (9, 7)]
         assert oslo.execute(seen).fetchall() == [(0, None), (1, None), (2, 1), (4, None), (5, None)]
         bergen.execute("ROLLBACK")
+        check_values(oslo, "ticks")
         nothing_left(cluster)
 
 
@@ -420,6 +421,39 @@ def check_caps(cluster: LocalCluster, at: str, slow: bool = True) -> None:
 
 def test_caps_end_what_takes_too_much(cluster: LocalCluster) -> None:
     check_caps(cluster, "kiosk")
+
+
+def check_values(cursor: Cursor, table: str) -> None:
+    """Rows that a statement lists travel beside its text, and mean what they mean in it."""
+    rows = [(number * 3, f"it's {number}", None if number % 2 else "x") for number in range(200)]
+    listed = ", ".join(
+        f"({number}, '{name.replace(chr(39), chr(39) * 2)}', {'NULL' if kind is None else repr(kind)})"
+        for number, name, kind in rows
+    )
+    joined = f"FROM {table} t JOIN (VALUES {listed}) AS v(id, name, kind) ON t.id = v.id"
+    plan = "\n".join(row[0] for row in cursor.execute(f"EXPLAIN SELECT v.id {joined}").fetchall())
+    assert "200 rows of VALUES (values_1)" in plan
+    found = cursor.execute(
+        f"SELECT v.id, v.name, kind, typeof(v.id) {joined} WHERE kind IS NULL ORDER BY v.id"
+    ).fetchall()
+    ids = {each for (each,) in cursor.execute(f"SELECT id FROM {table}").fetchall()}
+    assert found == [(*row, "int") for row in rows if row[0] in ids and row[2] is None]
+    counts = cursor.execute(f"SELECT kind, count(*), min(v.name) {joined} GROUP BY kind ORDER BY kind").fetchall()
+    assert [count for _, count, _ in counts] == [
+        sum(row[0] in ids and row[2] == kind for row in rows) for kind in (None, "x")
+    ]
+
+
+def test_values_travel_as_rows(cluster: LocalCluster) -> None:
+    with cluster.connect("kiosk") as connection, connection.cursor() as cursor:
+        check_values(cursor, "ticks")
+        check_values(cursor, "bergen.few")
+        cursor.execute(f"CREATE TABLE listed {CREATE} DISTRIBUTED BY (id)")
+        rows = ", ".join(f"({number}, 'n{number}')" for number in range(300))
+        insert = f"INSERT INTO listed (id, name) SELECT a, upper(b) FROM (VALUES {rows}) AS v(a, b) WHERE a > 9"
+        assert cursor.execute(insert).rowcount == 290
+        assert cursor.execute("SELECT count(*), max(id), max(name) FROM listed").fetchall() == [(290, 299, "N99")]
+        assert cursor.execute(f"DELETE FROM listed WHERE id IN (SELECT col1 FROM (VALUES {rows}))").rowcount == 290
 
 
 def test_a_write_asks_for_a_plan_that_is_no_longer_kept(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
