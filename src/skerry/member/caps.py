@@ -1,4 +1,4 @@
-"""The two options of document 002: rows that an edge may carry, and Spark's time for a query. Pure (protocol.md, 10.6).
+"""The two options of document 002: rows that an edge may carry, and Spark's time for a query. Pure (protocol.md, 10.8).
 
 Each participant keeps to them while it runs; the initiator does for what all of them do together.
 """

@@ -1,4 +1,4 @@
-"""VALUES of a statement as virtual tables: rows that travel in the request, beside the text (protocol.md, 10.4).
+"""VALUES of a statement as virtual tables: rows that travel in the request, beside the text (protocol.md, 10.7).
 
 A list of some hundred rows is read again by every member that runs it, and by its Spark: ten times the work of tuples.
 """
