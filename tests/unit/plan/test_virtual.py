@@ -37,6 +37,15 @@ def virtual(fragment: SparkFragment) -> list[VirtualLeaf]:
     return [leaf for leaf in fragment.leaves if isinstance(leaf, VirtualLeaf)]
 
 
+HOME = Home("oslo", frozenset({"oslo", "bergen"}), {}, Limits())
+PARTS = {"orders": TablePart("orders", "oslo", (Column("id", "bigint"),), 5, 50, 7, 1)}
+
+
+def plan_of(fragment: SparkFragment) -> Plan:
+    plan = Plan("", (fragment,), Rows(1, ("oslo",)), {"oslo.orders": 7})
+    return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
+
+
 IN_FROM = "SELECT v.a FROM leaf_1_x AS t JOIN (VALUES {}) AS v(a, b) ON t.id = v.a"
 
 
@@ -46,8 +55,8 @@ IN_FROM = "SELECT v.a FROM leaf_1_x AS t JOIN (VALUES {}) AS v(a, b) ON t.id = v
         (IN_FROM, "SELECT v.a FROM leaf_1_x AS t JOIN {} AS v(a, b) ON t.id = v.a"),
         ("SELECT a FROM leaf_1_x AS t, (VALUES {} AS v(a, b))", "SELECT a FROM leaf_1_x AS t, {} AS v(a, b)"),
         (
-            "SELECT col1 FROM leaf_1_x AS t WHERE id IN (SELECT col1 FROM (VALUES {}))",
-            "SELECT col1 FROM leaf_1_x AS t WHERE id IN (SELECT col1 FROM {})",
+            "SELECT id FROM leaf_1_x AS t WHERE id IN (SELECT col1 FROM (VALUES {}))",
+            "SELECT id FROM leaf_1_x AS t WHERE id IN (SELECT col1 FROM {})",
         ),
         (
             "WITH v AS (VALUES {}) SELECT col1 FROM v, leaf_1_x AS t",
@@ -64,6 +73,7 @@ def test_where_they_stand(sql: str, text: str) -> None:
     assert fragment.facts.scan is None
     (told,) = fragment.facts.virtual
     assert told == (leaf.placeholder, tuple(msgspec.msgpack.encode((n, f"n{n}")) for n in range(LEAST)))
+    assert admit(plan_of(fragment).to_run(), "oslo", HOME, PARTS).jobs[0].sql == fragment.sql
 
 
 @pytest.mark.parametrize(
@@ -109,15 +119,6 @@ def test_what_only_spark_is_sure_of_stays_in_the_text(row: str) -> None:
 )
 def test_what_is_no_table_or_not_worth_it_stays(sql: str) -> None:
     assert virtual(made(sql)) == []
-
-
-HOME = Home("oslo", frozenset({"oslo", "bergen"}), {}, Limits())
-PARTS = {"orders": TablePart("orders", "oslo", (Column("id", "bigint"),), 5, 50, 7, 1)}
-
-
-def plan_of(fragment: SparkFragment) -> Plan:
-    plan = Plan("", (fragment,), Rows(1, ("oslo",)), {"oslo.orders": 7})
-    return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 
 
 def test_a_participant_admits_the_leaf_and_never_sees_the_rows_in_the_plan() -> None:
