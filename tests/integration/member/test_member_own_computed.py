@@ -430,15 +430,15 @@ def check_values(cursor: Cursor, table: str) -> None:
         f"({number}, '{name.replace(chr(39), chr(39) * 2)}', {'NULL' if kind is None else repr(kind)})"
         for number, name, kind in rows
     )
-    joined = f"FROM {table} t JOIN (VALUES {listed}) AS v(id, name, kind) ON t.id = v.id"
+    joined = f"FROM {table} t JOIN (VALUES {listed}) AS v(id, name, tag) ON t.id = v.id"
     plan = "\n".join(row[0] for row in cursor.execute(f"EXPLAIN SELECT v.id {joined}").fetchall())
     assert "200 rows of VALUES (values_1)" in plan
     found = cursor.execute(
-        f"SELECT v.id, v.name, kind, typeof(v.id) {joined} WHERE kind IS NULL ORDER BY v.id"
+        f"SELECT v.id, v.name, tag, typeof(v.id) {joined} WHERE tag IS NULL ORDER BY v.id"
     ).fetchall()
     ids = {each for (each,) in cursor.execute(f"SELECT id FROM {table}").fetchall()}
     assert found == [(*row, "int") for row in rows if row[0] in ids and row[2] is None]
-    counts = cursor.execute(f"SELECT kind, count(*), min(v.name) {joined} GROUP BY kind ORDER BY kind").fetchall()
+    counts = cursor.execute(f"SELECT tag, count(*), min(v.name) {joined} GROUP BY tag ORDER BY tag").fetchall()
     assert [count for _, count, _ in counts] == [
         sum(row[0] in ids and row[2] == kind for row in rows) for kind in (None, "x")
     ]
