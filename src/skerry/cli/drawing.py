@@ -200,7 +200,8 @@ def _head(text: str) -> list[tuple[str, str]]:
 
 
 def _card(fragment: Mapping[str, Any]) -> _Card:
-    reads = [f"table {each['table']}" if "table" in each else f"edge {each['edge']}" for each in fragment["reads"]]
+    kinds = [next(kind for kind in ("table", "edge", "values") if kind in each) for each in fragment["reads"]]
+    reads = [f"{kind} {each[kind]}" for kind, each in zip(kinds, fragment["reads"], strict=True)]
     lines = _head(f"fragment {fragment['id']}: {', '.join(fragment['operators'])}")
     lines.append(("small", textwrap.shorten(f"reads {', '.join(reads) or 'nothing'}", _CHARS, placeholder=" …")))
     if "reason" in fragment:

@@ -113,6 +113,8 @@ class Cursor:
         lease_s: float | None = None,
         planning: Mapping[str, str] | None = None,
         query_id: QueryId | None = None,
+        edge_rows: int | None = None,
+        spark_s: float | None = None,
     ) -> Cursor:
         """Run a statement: `?` takes from a sequence, `:name` from a mapping. Returns the cursor itself.
 
@@ -120,6 +122,9 @@ class Cursor:
 
         With `detach` it returns at once; the query runs on by itself, and its result is kept `lease_s` for
         `Connection.attach(cursor.query_id)`. `planning` has options for the planner: `{"rules": "-semijoin"}`.
+
+        `edge_rows`, `spark_s`: the query ends with an error if more rows go from one fragment to another, or if its
+        jobs take more seconds; no more than the cluster's limits in any case, which 0 and None stand for.
         """
         tell_polars()  # here: whoever loads polars does so at any time before it reads
         options = planning_options(planning) | ({DETACH: "1"} if detach else {})
@@ -127,6 +132,10 @@ class Cursor:
             if not detach:
                 raise InterfaceError("lease_s is for queries that are detached")
             options["lease_s"] = repr(seconds(lease_s, "lease_s"))
+        if edge_rows is not None:
+            options["edge_rows"] = repr(arguments.rows(edge_rows, "edge_rows"))
+        if spark_s is not None:
+            options["spark_s"] = repr(seconds(spark_s, "spark_s", may_be_0=True))
         self._execute(operation, parameters, timeout_s, "any", options, again=query_id)
         return self
 

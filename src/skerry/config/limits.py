@@ -14,6 +14,7 @@ FRAME_BYTES_MAX = 2**32 - 1  # a frame's length is u32
 MAY_BE_ZERO = (
     *("broadcast_bytes", "drain_s", "driver_rows", "driver_bytes", "history_queries", "merge_groups"),
     *(
+        "edge_rows",
         "queued_queries",
         "result_rows",
         "result_rows_of_user",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -77,17 +77,25 @@ class _Book:
 class Intake:
     """One per fragment. Errors are SiteErrors, and stay: once one was raised, `settle` raises it again."""
 
-    def __init__(self, fragment: int | str, retries_tasks: bool) -> None:
+    def __init__(self, fragment: int | str, retries_tasks: bool, on_batch: Callable[[], None] = lambda: None) -> None:
+        """`on_batch`: told when more rows are there."""
         self._fragment = fragment
         self._retries_tasks = retries_tasks
+        self._on_batch = on_batch
         self._books: dict[Attempt, _Book] = {}
         self._error: SiteError | None = None
         self._winners: list[Attempt] | None = None
 
     @property
     def rows(self) -> int:
-        """Rows delivered, of the winners once settled."""
-        return sum(book.rows for book in self._counted())
+        """Rows delivered, of the winners once settled; until then those of each partition's furthest attempt."""
+        if not self._retries_tasks or self._winners is not None:
+            return sum(book.rows for book in self._counted())
+        furthest: dict[int, int] = {}
+        for attempt, book in self._books.items():
+            if book.phase is not Phase.LOST:
+                furthest[attempt.partition] = max(furthest.get(attempt.partition, 0), book.rows)
+        return sum(furthest.values())
 
     @property
     def size_bytes(self) -> int:
@@ -122,6 +130,7 @@ class Intake:
         book.rows += rows
         book.size_bytes += size_bytes
         book.checksum = combine(book.checksum, batch_hash)
+        self._on_batch()
 
     def end(self, key: tuple[int, int], batches: int, rows: int, checksum: int) -> None:
         """The task says that this was all. A task that miscounts is lost."""

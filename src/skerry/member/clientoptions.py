@@ -8,19 +8,25 @@ from collections.abc import Mapping
 import msgspec
 
 from skerry.config import FaultPolicy
+from skerry.member.caps import Caps
 from skerry.member.cursors import Lease
 from skerry.model.errors import UserError
 from skerry.model.limits import Limits
 from skerry.plan.rules import BASELINES, ROOTS, STRATEGIES, Rules, one_of, read_rules
 
 LOADS = ("", "1", "again")
-_KNOWN = ("fault_policy", "resume_s", "again", "detach", "lease_s", "rules", "strategy", "root", "baseline", "load")
+_KNOWN = (
+    *("fault_policy", "resume_s", "again", "detach", "lease_s", "rules", "strategy", "root", "baseline", "load"),
+    *("edge_rows", "spark_s"),
+)
+_CAP_MAX = 2**53  # of rows or milliseconds: a number that every client can say exactly
 
 
 class Options(msgspec.Struct, frozen=True):
     """`timeout_s`: what the query may take. `fault_policy` None: as the cluster is configured.
 
     `load`: "1" if the client sends rows for the statement, "again" if it asks what became of those; else "".
+    `caps`: rows of an edge, and Spark's time.
     """
 
     fault_policy: FaultPolicy | None = None
@@ -28,6 +34,7 @@ class Options(msgspec.Struct, frozen=True):
     rules: Rules = Rules()
     timeout_s: float = 0.0
     load: str = ""
+    caps: Caps = Caps()
 
 
 def read_options(given: Mapping[str, str], limits: Limits, timeout_s: float = 0.0) -> Options:
@@ -40,7 +47,8 @@ def read_options(given: Mapping[str, str], limits: Limits, timeout_s: float = 0.
     kind, default_s = ("lease_s", limits.cursor_lease_s) if is_detached else ("resume_s", 0.0)
     lease = Lease(_seconds(given, kind, default_s, limits.query_timeout_s), is_detached)
     load = one_of("load", given.get("load", ""), LOADS)
-    return Options(policy, lease, plan_rules(given), _timeout(timeout_s, limits), load)
+    asked = Caps(int(_cap(given, "edge_rows", "rows", 1)), round(_cap(given, "spark_s", "seconds", 1000) * 1000))
+    return Options(policy, lease, plan_rules(given), _timeout(timeout_s, limits), load, asked.within(Caps.of(limits)))
 
 
 def is_again(given: Mapping[str, str]) -> bool:
@@ -63,6 +71,18 @@ def _timeout(asked_s: float, limits: Limits) -> float:
     if not asked_s >= 0:  # NaN too
         raise UserError(f"timeout_s is a number of seconds, 0 for the member's own limit, not {asked_s:g}")
     return min(asked_s or limits.query_timeout_s, limits.query_timeout_s)
+
+
+def _cap(given: Mapping[str, str], name: str, unit: str, parts: int) -> float:
+    """Of so many parts of a unit; 0 for the member's own."""
+    text = given.get(name, "0")
+    try:
+        cap = float(text) if parts > 1 else int(text)
+    except ValueError:
+        cap = math.nan
+    if not 0 <= cap * parts <= _CAP_MAX or 0 < cap * parts < 1:
+        raise UserError(f"{name} is a number of {unit}, 0 for the member's own limit, not {text[:100]!r}")
+    return cap
 
 
 def _seconds(given: Mapping[str, str], name: str, default_s: float, most_s: float) -> float:

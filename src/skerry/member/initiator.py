@@ -11,6 +11,7 @@ from skerry.config import FaultPolicy
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.input import Signal
 from skerry.member import clock
+from skerry.member.caps import Caps
 from skerry.member.faults import OPTION, Patience, Watch
 from skerry.member.inputs import Inputs
 from skerry.member.query import (
@@ -65,6 +66,7 @@ class Initiated:
         roles: tuple[str, ...] = (),
         share: str = "",
         reading: Reading | None = None,
+        caps: Caps | None = None,
     ) -> None:
         self.query = query
         self.plan = plan
@@ -86,7 +88,9 @@ class Initiated:
             roles,
             reading.read_ts,
             reading.changes,
+            caps,
         )
+        self._work_ms = (caps or Caps()).work_ms
         self.watch = Watch(Patience.of(policy, limits, timeout_s))
         self._inputs = inputs
         self._send = send
@@ -143,10 +147,11 @@ class Initiated:
 
     def tick(self, now: float) -> None:
         self._do(self.core.tick(now))
-        most_s = self._limits.spark_s
+        most_s = self._work_ms / 1000
         if most_s and self.core.phase is Phase.RUNNING and self.spark_s(now) > most_s:
-            shown = f"query {self.query} took more than {most_s:g} s of Spark, all sites together (limits.spark_s)"
-            self.cancel(Overloaded(shown, suggestion="ask for less at once"))
+            shown = f"query {self.query} took more than {most_s:g} s of Spark, all sites together (spark_s)"
+            advice = "ask for less at once, or allow more with spark_s, up to limits.spark_s"
+            self.cancel(Overloaded(shown, suggestion=advice))
 
         if self.may_begin_anew and self.core.phase is Phase.RUNNING:
             held_up = next((each.member for each in self.core.progress()[0] if each.state == "held up"), None)

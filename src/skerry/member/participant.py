@@ -15,6 +15,7 @@ from skerry.exchange.fan import Fan, FanReader
 from skerry.exchange.intake import Intake
 from skerry.exchange.spool import Spool
 from skerry.member import clock
+from skerry.member.caps import Caps, caps_of, too_many_rows, too_much_work
 from skerry.member.faults import Patience, Watch, policy_of
 from skerry.member.inputs import Arriving
 from skerry.member.operating import Operation
@@ -44,7 +45,7 @@ from skerry.member.stores import DirectStore, LaneStore, NoStore, RowStore
 from skerry.member.tables import Reading
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.model import trace
-from skerry.model.errors import InternalError, PeerError, SkerryError
+from skerry.model.errors import InternalError, Overloaded, PeerError, SkerryError
 from skerry.model.fragment import EdgeLeaf, Fragment, OperatorFragment, SparkFragment
 from skerry.model.ids import ChannelId
 from skerry.model.points import reach
@@ -67,6 +68,8 @@ class Participant:
         self._around = around
         self._on_released = on_released
         self._held = around.resources.take(self.query)
+        # The member's own limits hold, whatever the initiator allows.
+        self._caps = caps_of(execute.options).within(Caps.of(around.limits))
         policy = policy_of(execute.options)
         self.watch = Watch(Patience.of(policy, around.limits, execute.timeout_s))
         around.inputs.begin(self.query, self.watch.patience, execute.user, is_planned=False)
@@ -186,7 +189,9 @@ class Participant:
         try:
             if self.core.phase is not TaskPhase.RUNNING:
                 return  # it ended meanwhile, and the task port has forgotten it
-            edges = edge_inputs(self.query, fragment, self._held.token, around, self._arriving, around.engine.cores)
+            edges = edge_inputs(
+                self.core.execute, fragment, self._held.token, around, self._arriving, around.engine.cores
+            )
             sink = None if through_driver else self._sink(running, fragment, around.engine)
             job = make_job(fragment, self.core.execute, around.identity.member, tables, edges, sink, around.limits)
             are_here = all(edge.bodies is not None for edge in edges.values())
@@ -198,6 +203,7 @@ class Participant:
                 loop.call_soon_threadsafe(self._schema_known, running, schema)
 
             running.tag, running.state, running.in_spark = job.tag, "running", True
+            running.spark_since = clock.now()
             try:
                 result = await around.jobs.run(around.engine.run, job, on_schema)
             except SkerryError:
@@ -205,7 +211,8 @@ class Participant:
                     return
                 raise
             finally:
-                running.in_spark = False
+                running.in_spark, running.spark_s = False, running.spark_seconds(clock.now())
+                running.spark_since = None
                 self._close_edges(fragment)
         finally:
             if slots and around.engine.source_slots is not None:
@@ -215,6 +222,8 @@ class Participant:
         if self.core.phase is TaskPhase.RUNNING and not running.is_stopped:
             if fragment.analyzes:
                 learn(fragment, tables, result, around.tables)
+            if result.table is not None:
+                self._check_rows(running, result.table.num_rows)
             await self._settle(running, result)
 
     async def _operate(self, running: Running, fragment: OperatorFragment, operation: Operation) -> None:
@@ -230,6 +239,7 @@ class Participant:
 
         running.rows, running.size_bytes = await operation.run(output, on_schema)
         self._close_edges(fragment)
+        self._check_rows(running, running.rows)
         self._done(running)
 
     def _close_edges(self, fragment: Fragment) -> None:
@@ -258,7 +268,7 @@ class Participant:
     def _sink(self, running: Running, fragment: SparkFragment, engine: Engine) -> SinkOutput:
         """Where Spark's tasks hand over the rows that they make."""
         around, held = self._around, self._held
-        running.intake = Intake(fragment.id, engine.retries_tasks)
+        running.intake = Intake(fragment.id, engine.retries_tasks, functools.partial(self._count_rows, running))
         running.store = self._store(fragment, keeps_lanes=engine.retries_tasks or fragment.output.order != "any")
         around.taskport.register_sink(self.query, fragment.id, held.token, running.intake, running.store)
         cluster, fingerprint = around.identity.cluster, around.taskport.fingerprint
@@ -375,11 +385,29 @@ class Participant:
             self._own(self._check_queue(around.engine))
 
     def check_spent(self) -> None:
-        """The budgets of its links are the member's own to keep, whatever the initiator allows."""
-        links = links_of(self._around.identity.member, self._leaving)
-        over = overspent(links, self._around.outgoing.topology.budgets)
+        """The budgets of its links are the member's own to keep, whatever the initiator allows; so is Spark's time."""
+        me, now = self._around.identity.member, clock.now()
+        over = overspent(links_of(me, self._leaving), self._around.outgoing.topology.budgets) or too_much_work(
+            self._caps, (running.spark_seconds(now) for running in self._fragments.values()), me
+        )
         if over is not None and self.core.phase is TaskPhase.RUNNING:
             self.fail(over)
+
+    def _count_rows(self, running: Running) -> None:
+        """A task has handed over more: the query ends with the first batch that is too much, not with its job."""
+        assert running.intake is not None
+        if self._caps.rows and self.core.phase is TaskPhase.RUNNING:
+            try:
+                self._check_rows(running, running.intake.rows)
+            except Overloaded as error:
+                self.fail(error, running.fragment.id)
+
+    def _check_rows(self, running: Running, rows: int) -> None:
+        """Overloaded if an edge gets so many. Rows that are only counted are on none."""
+        if self.core.readers[running.fragment.id]:
+            over = too_many_rows(self._caps, rows, self._around.identity.member, running.fragment.id)
+            if over is not None:
+                raise over
 
     async def _check_queue(self, engine: Engine) -> None:
         own = [running.tag for running in self._fragments.values() if running.in_spark]

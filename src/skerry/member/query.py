@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from skerry.member.caps import Caps, crowded
 from skerry.member.ending import Awaited
 from skerry.model.commits import Changed
 from skerry.model.errors import Overloaded, PeerError, SiteError, SkerryError, TimedOut
@@ -131,11 +132,13 @@ class QueryCore:
         roles: tuple[str, ...] = (),
         read_ts: int = 0,
         changes: Mapping[str, tuple[Changed, ...]] | None = None,
+        caps: Caps | None = None,
     ) -> None:
         """`relays`: members that channels only pass, and which (member/relay.py). They take part like any other.
 
         `budgets`: bytes that a query may send over a link, by sender and receiver. `user`, `roles`: whose query it is.
         `read_ts`: the moment at which tables of our own are read; `changes`: of its transaction, by member.
+        `caps`: what it may take, which each participant is told, too.
         """
         self.query = query
         self.plan = plan
@@ -145,7 +148,8 @@ class QueryCore:
         self._parameters = parameters
         self._limits = limits
         self._timeout_s = timeout_s
-        self._options = options or {}
+        self._caps = caps or Caps()
+        self._options = (options or {}) | self._caps.options()
         self._deadline = now + timeout_s
         self._relays = relays or {}
         self._budgets = budgets or {}
@@ -188,7 +192,7 @@ class QueryCore:
                     sender=self.query.initiator,
                     fragments=tuple(f.id for f in self.plan.fragments if f.member == member),
                     parameters=self._parameters,
-                    virtual_tables={},
+                    virtual_tables=self.plan.virtual_tables(member),
                     schema_info={k: v for k, v in self.plan.schema_info.items() if k.startswith(f"{member}.")},
                     options=self._options,
                     participants=self.participants,
@@ -288,6 +292,8 @@ class QueryCore:
         self._tell(message)
         if known is None or self.phase is not Phase.RUNNING:
             return []
+        if over := self._spent(now):
+            return over
         count = self._awaited.done(known.id, message.rows)
         return [RowsCounted(count), *self.result_complete(now)] if count is not None else []
 
@@ -327,8 +333,8 @@ class QueryCore:
                 self._links[(link.sender, link.receiver)] = link
 
     def _spent(self, now: float) -> list[Instruction]:
-        """End a query that has sent more over a link than it may."""
-        over = overspent(self._links.values(), self._budgets)
+        """End a query that has sent more over a link, or an edge, than it may."""
+        over = overspent(self._links.values(), self._budgets) or crowded(self._caps, self.plan, self._fragments)
         return [] if over is None else self.cancel(over, now)
 
     def _end(self, why: Failure, now: float) -> list[Instruction]:

@@ -26,7 +26,7 @@ from skerry.member.tables import LocalTables, Reading, no_table
 from skerry.member.taskport import TaskPort
 from skerry.model import trace
 from skerry.model.errors import Overloaded, SkerryError, UserError, from_code
-from skerry.model.fragment import EdgeLeaf, Fragment, SparkFragment, TableLeaf
+from skerry.model.fragment import EdgeLeaf, Fragment, SparkFragment, TableLeaf, VirtualLeaf
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
 from skerry.model.progress import FragmentProgress, LinkBytes
@@ -36,8 +36,10 @@ from skerry.plan.admission import Home, stale
 from skerry.plan.bound import most_rows
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
 from skerry.wire.channels import ChannelOut
+from skerry.wire.codec import encode_batch
 from skerry.wire.messages import Execute, Message, Progress
 from skerry.wire.session import Identity
+from skerry.wire.tuples import decode_tuples
 from skerry.wire.values import from_value
 
 _CANCEL_AGAIN_S = 0.05
@@ -78,10 +80,15 @@ class Running:
         self.spool: Spool | None = None  # of rows that return through the driver
         self.tag = ""
         self.in_spark = False
+        self.spark_since: float | None = None  # of the job that runs
+        self.spark_s = 0.0  # of the job that ran
         self.is_stopped = False  # its receiver has enough
         self.jobs: tuple[int, ...] = ()
         self.work: asyncio.Task[None] | None = None
         self.schema: Schema | None = None
+
+    def spark_seconds(self, now: float) -> float:
+        return self.spark_s if self.spark_since is None else now - self.spark_since
 
 
 def reading_of(fragments: Iterable[Fragment], tables: LocalTables) -> Reading:
@@ -189,7 +196,7 @@ async def _until(is_so: Callable[[], bool], channels: Sequence[Arriving]) -> Non
 
 
 def edge_inputs(
-    query: QueryId,
+    execute: Execute,
     fragment: SparkFragment,
     token: str,
     around: Surroundings,
@@ -197,9 +204,12 @@ def edge_inputs(
     cores: int,
 ) -> dict[str, EdgeInput]:
     """What Spark's tasks have to know to read the fragment's edges, by placeholder; the task port lets them."""
+    query = execute.query
     found: dict[str, EdgeInput] = {}
     for leaf in fragment.leaves:
-        if isinstance(leaf, EdgeLeaf):
+        if isinstance(leaf, VirtualLeaf):
+            found[leaf.placeholder] = virtual_input(leaf, execute)
+        elif isinstance(leaf, EdgeLeaf):
             spools = [each.spool for each in arriving[leaf.edge]]
             bodies = small_bodies(arriving[leaf.edge], leaf.columns, around.limits)
             if bodies is None:
@@ -217,6 +227,12 @@ def edge_inputs(
                 bodies,
             )
     return found
+
+
+def virtual_input(leaf: VirtualLeaf, execute: Execute) -> EdgeInput:
+    """Rows that came with the request are those of an edge that has arrived. PeerError if they are none."""
+    rows = decode_tuples(execute.virtual_tables[leaf.placeholder], leaf.columns)
+    return EdgeInput(execute.query, 0, leaf.columns, "", "", 1, bodies=(encode_batch(rows),))
 
 
 def make_job(

@@ -315,7 +315,7 @@ class Runs:
         initiated = Initiated(
             query,
             # Without its facts nothing is remembered of how much each fragment gave.
-            planned.plan.to_run() if planned.is_veiled else planned.plan,
+            planned.plan.veiled() if planned.is_veiled else planned.plan,
             planned.parameters,
             cursor.options.timeout_s,
             planner.limits,
@@ -330,6 +330,7 @@ class Runs:
             statement.rights.roles,
             statement.share,
             self._reading(statement, planned.plan, planned.as_of),
+            cursor.options.caps,
         )
         cursor.ran = initiated
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))[:PLAN_CHARS]

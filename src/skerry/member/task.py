@@ -9,7 +9,7 @@ import msgspec
 
 from skerry.member.query import Send
 from skerry.model.errors import PeerError, SkerryError, TimedOut
-from skerry.model.fragment import Count, Ending, Fragment, Plan, Rows, Written
+from skerry.model.fragment import Count, Ending, Fragment, Plan, Rows, VirtualLeaf, Written, virtual_name
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.results import Schema
 from skerry.model.transitions import Machine, staying
@@ -212,7 +212,15 @@ class TaskCore:
         told = self.execute.schema_info
         if any(told.get(name) != version for name, version in plan.schema_info.items() if self._is_own(name)):
             return "its tables are others than those of its plan"
+        for fragment in plan.fragments:
+            for leaf in fragment.leaves if fragment.id in self._running and fragment.member == self._member else ():
+                if isinstance(leaf, VirtualLeaf) and not self._has_rows(leaf):
+                    return "it came with other rows than those of its plan"
         return f"fragments {unknown} are not in its plan" if unknown else self._unwritten(plan.ends_in)
+
+    def _has_rows(self, leaf: VirtualLeaf) -> bool:
+        rows = self.execute.virtual_tables.get(leaf.placeholder)
+        return rows is not None and virtual_name(leaf.columns, rows) == leaf.placeholder
 
     def _is_own(self, table: str) -> bool:
         return table.startswith(f"{self._member}.")

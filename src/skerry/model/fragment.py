@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
 import msgspec
+import xxhash
 
 from skerry.model.config import Leaves
 from skerry.model.errors import InternalError
@@ -35,7 +37,20 @@ class EdgeLeaf(msgspec.Struct, frozen=True, array_like=True, tag="edge"):
     senders: tuple[str, ...]
 
 
-Leaf = TableLeaf | EdgeLeaf
+class VirtualLeaf(msgspec.Struct, frozen=True, array_like=True, tag="virtual"):
+    """`placeholder` stands in the SQL where rows go that come in the request (Execute.virtual_tables), and names them:
+    it is made of them (`virtual_name`), so a plan has these rows and no others."""
+
+    placeholder: str
+    columns: tuple[Column, ...]
+
+
+Leaf = TableLeaf | EdgeLeaf | VirtualLeaf
+
+
+def virtual_name(columns: Sequence[Column], rows: Sequence[bytes]) -> str:
+    """The placeholder of a virtual table with these rows, each a msgpack array."""
+    return f"tmp_{xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode((columns, rows)))}"
 
 
 class Output(msgspec.Struct, frozen=True, array_like=True):
@@ -64,6 +79,7 @@ class Facts(msgspec.Struct, frozen=True, array_like=True):
     scan: the conditions of a fragment that does nothing but scan one table, as texts, "" for one with a parameter; None
     for any other fragment.
     done: what is done to the rows of each leaf before they are in its own (plan/egress.py); () if nobody asked.
+    virtual: the rows of its virtual tables, by placeholder.
     """
 
     operators: tuple[str, ...] = ()
@@ -71,6 +87,7 @@ class Facts(msgspec.Struct, frozen=True, array_like=True):
     has_limit: bool = False
     scan: tuple[str, ...] | None = None
     done: tuple[Leaves, ...] = ()
+    virtual: tuple[tuple[str, tuple[bytes, ...]], ...] = ()
 
 
 # The kinds of merges, and how many columns each is made from.
@@ -256,9 +273,25 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
                 found.setdefault((fragment.output.edge, receiver), []).append(fragment)
         return found
 
+    def virtual_tables(self, member: str) -> dict[str, tuple[bytes, ...]]:
+        """The rows that go to a member with its request."""
+        told = [job.facts.virtual for job in self.jobs if job.member == member and job.facts is not None]
+        return {name: rows for virtual in told for name, rows in virtual}
+
+    def veiled(self) -> Plan:
+        """As its initiator runs it without remembering what its fragments gave."""
+        return msgspec.structs.replace(self, fragments=tuple(map(_veiled, self.fragments)), known_by={})
+
     def to_run(self) -> Plan:
         """Without what is of use to its initiator alone."""
         return msgspec.structs.replace(self, fragments=tuple(map(_to_run, self.fragments)), known_by={})
+
+
+def _veiled(fragment: Fragment) -> Fragment:
+    if isinstance(fragment, OperatorFragment) or fragment.facts is None:
+        return fragment
+    virtual = fragment.facts.virtual
+    return msgspec.structs.replace(fragment, facts=Facts(virtual=virtual) if virtual else None)
 
 
 def _to_run(fragment: Fragment) -> Fragment:

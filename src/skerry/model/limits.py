@@ -202,6 +202,9 @@ REQUEST_TABLES = 1000
 REQUEST_PARAMETERS = 100_000
 REQUEST_COLUMNS = 4096
 VALUE_DEPTH = 20
+# VALUES of a statement travel as a virtual table from so many rows on, and up to so many bytes
+VIRTUAL_ROWS_LEAST = 100
+VIRTUAL_BYTES = 256 * KIB
 OWN_COLUMNS = 256
 OWN_NAME_CHARS = 128
 OWN_BUCKETS = 65_536
@@ -372,8 +375,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     running_queries: int = 200
     running_queries_of_user: int = 100
     queued_queries: int = 500
-    # of one query; 0: no bound. Seconds of Spark are those of all its fragments together
+    # of one query; 0: no bound. Seconds of Spark are those of all its fragments together, rows of an edge those of all
+    # who send on it. A client may ask for less of these two
     result_rows: int = 0
+    edge_rows: int = 0
     spark_s: float = 0.0
     # of all queries of one user that ended within `spending_s`: then it has to wait. 0: no bound
     result_rows_of_user: int = 0

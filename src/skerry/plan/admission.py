@@ -29,6 +29,7 @@ from skerry.model.fragment import (
     SortKey,
     SparkFragment,
     TableLeaf,
+    VirtualLeaf,
     Written,
 )
 from skerry.model.limits import FRAGMENT_DEPTH, PLAN_FRAGMENTS, ROWS_MAX, Limits
@@ -277,6 +278,8 @@ def _columns(fragment: SparkFragment, plan: Plan, member: str, parts: OwnParts) 
                 if plan.schema_info.get(f"{member}.{part.table}") != part.schema_version:
                     raise stale(member, table)
                 found[placeholder] = part.columns
+            case VirtualLeaf(placeholder, columns):
+                found[placeholder] = columns
             case never:
                 assert_never(never)
     return found

@@ -16,7 +16,7 @@ from skerry.catalog.topology import Topology
 from skerry.model.amounts import listed
 from skerry.model.config import Config, Leaves, MemberConfig
 from skerry.model.errors import UserError
-from skerry.model.fragment import EdgeLeaf, Fragment, Leaf, Plan, TableLeaf
+from skerry.model.fragment import EdgeLeaf, Fragment, Leaf, Plan, TableLeaf, VirtualLeaf
 from skerry.model.table import Column
 from skerry.plan.treatment import RANK
 
@@ -136,6 +136,8 @@ def _inside(
                 tables = {table: Leaves.FREELY} if (fragment.member.lower(), table.lower()) in marks else {}
             case EdgeLeaf(_, edge):
                 tables = held.get(edge, {}) if fragment.member in leaf.senders else {}
+            case VirtualLeaf():
+                tables = {}
             case never:
                 assert_never(never)
         for table, before in tables.items():

@@ -25,6 +25,7 @@ from skerry.model.fragment import (
     Rows,
     SparkFragment,
     TableLeaf,
+    VirtualLeaf,
     Written,
 )
 
@@ -132,6 +133,11 @@ def _fragment(fragment: Fragment, topology: Topology | None, actual: Actual | No
             case EdgeLeaf(placeholder, edge, _, senders):
                 sql = sql.replace(placeholder, f"edge_{edge}")
                 reads.append({"edge": edge, "from": list(senders)})
+            case VirtualLeaf(placeholder):
+                name = f"values_{sum('values' in each for each in reads) + 1}"
+                sql = sql.replace(placeholder, name)
+                rows = dict(fragment.facts.virtual).get(placeholder, ()) if fragment.facts is not None else ()
+                reads.append({"values": name, "rows": len(rows)})
             case other:
                 assert_never(other)
     found: dict[str, Any] = {"id": fragment.id, "member": fragment.member, "reads": reads}
@@ -222,11 +228,14 @@ def _finish_text(finish: Mapping[str, Any]) -> str:
     return f"count the rows of fragment{'s' if len(finish['fragments']) > 1 else ''} {numbers}{written}"
 
 
+def _read_text(leaf: Mapping[str, Any]) -> str:
+    if "values" in leaf:
+        return f"{leaf['rows']} rows of VALUES ({leaf['values']})"
+    return f"table {leaf['table']}" if "table" in leaf else f"edge {leaf['edge']} from {', '.join(leaf['from'])}"
+
+
 def _fragment_lines(fragment: Mapping[str, Any]) -> list[str]:
-    reads = [
-        f"table {each['table']}" if "table" in each else f"edge {each['edge']} from {', '.join(each['from'])}"
-        for each in fragment["reads"]
-    ]
+    reads = [_read_text(each) for each in fragment["reads"]]
     lines = [
         f"fragment {fragment['id']} at {fragment['member']}: reads {'; '.join(reads) or 'nothing'}",
         *([f"    {', '.join(fragment['operators'])}"] if fragment["operators"] else []),

@@ -11,6 +11,7 @@ from skerry.model.fragment import Facts, Leaf, Output, SparkFragment, TableLeaf
 from skerry.plan.egress import EgressRules
 from skerry.plan.observed import texts_of
 from skerry.plan.treatment import treatment
+from skerry.plan.virtual import without_values
 from skerry.sql.dialect import render
 from skerry.sql.functions import is_aggregate
 from skerry.sql.having import qualify_leaves
@@ -83,19 +84,23 @@ def make_fragment(
 ) -> SparkFragment:
     """The fragment that runs `tree`, in which placeholders stand for the leaves."""
     qualify_leaves(tree)
-    seen = _Seen(tree)
+    with without_values(tree) as virtual:
+        text, seen = render(tree), _Seen(tree)
+    done = _done(tree, member, leaves, egress)
     facts = Facts(
         operators=seen.operators(),
         markers=seen.markers,
         has_limit=seen.has_limit,
-        scan=_scan(tree, leaves),
-        done=_done(tree, member, leaves, egress),
+        scan=None if virtual else _scan(tree, leaves),
+        # Nothing is kept back of what the statement itself says.
+        done=(*done, *(Leaves.FREELY for _ in virtual)) if done else (),
+        virtual=tuple((leaf.placeholder, told) for leaf, told in virtual.items()),
     )
     return SparkFragment(
         number,
         member,
-        render(tree),
-        tuple(leaves),
+        text,
+        (*leaves, *virtual),
         output,
         rows,
         size_bytes,

@@ -12,7 +12,17 @@ import msgspec
 import xxhash
 from sqlglot import exp
 
-from skerry.model.fragment import Count, EdgeLeaf, Fragment, OperatorFragment, Plan, Rows, TableLeaf, Written
+from skerry.model.fragment import (
+    Count,
+    EdgeLeaf,
+    Fragment,
+    OperatorFragment,
+    Plan,
+    Rows,
+    TableLeaf,
+    VirtualLeaf,
+    Written,
+)
 from skerry.model.table import TablePart
 from skerry.sql.dialect import render
 from skerry.sql.push import split
@@ -195,6 +205,8 @@ def _key(
                 inputs.append(f"{table} {version}" if version is not None else "")
             case EdgeLeaf(_, edge):
                 inputs += sorted(key_of(each) for each in feeding.get((edge, fragment.member), ()))
+            case VirtualLeaf(placeholder):
+                inputs.append(placeholder)
             case never:
                 assert_never(never)
     return digest([fragment.member, sql, *inputs]) if all(inputs) else ""

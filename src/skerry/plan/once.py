@@ -7,7 +7,7 @@ from typing import NamedTuple, assert_never
 
 import msgspec
 
-from skerry.model.fragment import EdgeLeaf, Leaf, Rows, SparkFragment, TableLeaf
+from skerry.model.fragment import EdgeLeaf, Leaf, Rows, SparkFragment, TableLeaf, VirtualLeaf
 
 
 class Once(NamedTuple):
@@ -90,6 +90,8 @@ def _work(fragment: SparkFragment) -> tuple[object, ...]:
                 read.append((table,))
             case EdgeLeaf(_, edge, columns, senders):
                 read.append((edge, columns, senders))
+            case VirtualLeaf(placeholder, columns):
+                read.append((placeholder, columns))
             case never:
                 assert_never(never)
     alike = msgspec.structs.replace(fragment.output, edge=0, receivers=())

@@ -275,7 +275,7 @@ class SessionEngine(ABC):
             edges: dict[str, DataFrame] = {}
             for placeholder, edge in job.edges.items():
                 views[placeholder] = name = f"{EDGE_PREFIX}{next(self._edge_numbers)}"
-                names[name] = f"edge {edge.edge}"
+                names[name] = f"edge {edge.edge}" if edge.edge else "VALUES"
                 edges[name] = self._edge(job, edge)
                 stack.enter_context(self._known_as(name, edges[name]))
             self._tags.refuse_cancelled(job.tag)

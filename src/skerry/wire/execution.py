@@ -1,6 +1,7 @@
 """The packets by which tables of our own are read and written: document 002, in its field order (protocol.md, 10).
 
-Decoders check all bounds that stand here in types; `execution_codec.py` has the rest. No member sends them yet.
+Decoders check all bounds that stand here in types; `execution_codec.py` has the rest. Members say the same in messages
+of their own (protocol.md, 10.6).
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class Packet(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Options(Packet, frozen=True):
-    """What a query may make: `row_cap` rows of a virtual table, `work_cap` steps. 0: no cap."""
+    """What a query may take: `row_cap` rows of an edge, `work_cap` milliseconds of Spark. 0: no cap."""
 
     row_cap: U64 = 0
     work_cap: U64 = 0

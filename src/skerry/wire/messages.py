@@ -114,6 +114,7 @@ class Execute(Message, frozen=True):
     """Start these fragments now. Never SQL, always `plan_id`. `relays`: channels that pass this member.
 
     `user`, `roles`: who asks, and what its proof told of; each participant applies its own rules to them.
+    `virtual_tables`: rows of the statement itself, by the placeholders of the leaves that read them (10.7).
     `read_ts`: the moment at which all tables of our own are read; 0 if there are none. `changes`: what the transaction
     that the query belongs to has written to tables here, which it sees as well.
     """
@@ -124,7 +125,7 @@ class Execute(Message, frozen=True):
     sender: str
     fragments: tuple[int, ...]
     parameters: dict[str, Value]
-    virtual_tables: dict[str, bytes]
+    virtual_tables: dict[str, tuple[bytes, ...]]
     schema_info: dict[str, int]
     options: dict[str, int | str]
     participants: tuple[str, ...]

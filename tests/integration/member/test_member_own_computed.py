@@ -19,6 +19,7 @@ import pytest
 import skerry
 from skerry.client.dbapi import Cursor
 from skerry.config import load
+from skerry.member.query import Instruction, QueryCore
 from skerry.member.requests import CountAnswer, RunStatement
 from skerry.model.caller import Caller
 from skerry.model.errors import UserError
@@ -26,6 +27,7 @@ from skerry.model.ids import QueryId
 from skerry.spark.engine import Engine
 from skerry.tables.columns import arrow_type
 from skerry.testing.cluster import LocalCluster
+from skerry.wire.messages import Message, PlanRequest
 from tests.integration.member.member_sites import PATIENT, nothing_left, slow_query, write_sites
 from tests.unit.tables.table_samples import TYPES
 
@@ -382,7 +384,101 @@ def test_apache_spark_does_the_same(spark_engine: Engine, fault_tables: Any, tmp
         assert bergen.execute(seen).fetchall() == [(0, 7), (2, 1), (4, None), (5, None), (9, 7)]
         assert oslo.execute(seen).fetchall() == [(0, None), (1, None), (2, 1), (4, None), (5, None)]
         bergen.execute("ROLLBACK")
+        check_values(oslo, "ticks")
+        check_caps(cluster, "oslo")
+
+
+def check_caps(cluster: LocalCluster, at: str) -> None:
+    """A query ends while it runs, by rows of an edge or by seconds of Spark; one that writes has written nothing."""
+    with cluster.connect(at) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE capped {CREATE} DISTRIBUTED BY (id)")
+
+        def fails(sql: str, why: str, **caps: float) -> None:
+            with pytest.raises(skerry.OperationalError, match=why) as caught:
+                cursor.execute(sql, **caps).fetchall()
+            assert caught.value.code == 400
+
+        most = "SELECT count(*) FROM oslo.ticks a JOIN bergen.few b ON a.note < b.name"
+        one = r"site (oslo|bergen): fragment [0-9]+ gave more than 99 rows to its edge \(edge_rows\)"
+        assert cursor.execute(most, edge_rows=20_000).fetchone() is not None
+        fails(most, one, edge_rows=99)
+        # Each site gives no more than it may, all of them together do.
+        all_rows = "SELECT id, name FROM few WHERE id < 50"
+        fails(all_rows, "edge [0-9]+ got more than 99 rows, from fragment [0-9]+ at [a-z]+ and", edge_rows=99)
+        assert len(cursor.execute(all_rows, edge_rows=150).fetchall()) >= 100
+        fails("INSERT INTO capped (id, name) SELECT id, name FROM oslo.few", one, edge_rows=99)
+        fails("INSERT INTO capped (id, name) SELECT id, note FROM bergen.ticks", one, edge_rows=99)
+        fails(slow_query("bergen"), r"took more than 0.3 s of Spark.* \(spark_s\)", spark_s=0.3)
+        insert = f"INSERT INTO capped SELECT 1, digest, 1 FROM ({slow_query('oslo')})"
+        fails(insert, r"took more than 0.3 s of Spark.* \(spark_s\)", spark_s=0.3)
+        assert cursor.execute("SELECT count(*) FROM capped").fetchone() == (0,)
+        assert (
+            cursor.execute("INSERT INTO capped (id, name) SELECT id, name FROM oslo.few", edge_rows=100).rowcount == 100
+        )
         nothing_left(cluster)
+
+
+def test_caps_end_what_takes_too_much(cluster: LocalCluster) -> None:
+    check_caps(cluster, "kiosk")
+
+
+def check_values(cursor: Cursor, table: str) -> None:
+    """Rows that a statement lists travel beside its text, and mean what they mean in it."""
+    rows = [(number * 3, f"it's {number}", None if number % 2 else "x") for number in range(200)]
+    listed = ", ".join(
+        f"({number}, '{name.replace(chr(39), chr(39) * 2)}', {'NULL' if kind is None else repr(kind)})"
+        for number, name, kind in rows
+    )
+    joined = f"FROM {table} t JOIN (VALUES {listed}) AS v(id, name, tag) ON t.id = v.id"
+    plan = "\n".join(row[0] for row in cursor.execute(f"EXPLAIN SELECT v.id {joined}").fetchall())
+    assert "200 rows of VALUES (values_1)" in plan
+    found = cursor.execute(
+        f"SELECT v.id, v.name, tag, typeof(v.id) {joined} WHERE tag IS NULL ORDER BY v.id"
+    ).fetchall()
+    ids = {each for (each,) in cursor.execute(f"SELECT id FROM {table}").fetchall()}
+    assert found == [(*row, "int") for row in rows if row[0] in ids and row[2] is None]
+    counts = cursor.execute(f"SELECT tag, count(*), min(v.name) {joined} GROUP BY tag ORDER BY tag").fetchall()
+    assert [count for _, count, _ in counts] == [
+        sum(row[0] in ids and row[2] == kind for row in rows) for kind in (None, "x")
+    ]
+
+
+def test_values_travel_as_rows(cluster: LocalCluster) -> None:
+    with cluster.connect("kiosk") as connection, connection.cursor() as cursor:
+        check_values(cursor, "ticks")
+        check_values(cursor, "bergen.few")
+        cursor.execute(f"CREATE TABLE listed {CREATE} DISTRIBUTED BY (id)")
+        rows = ", ".join(f"({number}, 'n{number}')" for number in range(300))
+        insert = f"INSERT INTO listed (id, name) SELECT a, upper(b) FROM (VALUES {rows}) AS v(a, b) WHERE a > 9"
+        assert cursor.execute(insert).rowcount == 290
+        assert cursor.execute("SELECT count(*), max(id), max(name) FROM listed").fetchall() == [(290, 299, "N99")]
+        assert cursor.execute(f"DELETE FROM listed WHERE id IN (SELECT col1 FROM (VALUES {rows}))").rowcount == 290
+
+
+def test_a_write_asks_for_a_plan_that_is_no_longer_kept(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    receive = QueryCore.receive
+
+    def counted(core: QueryCore, sender: str, message: Message, now: float) -> list[Instruction]:
+        asked.extend([sender] if isinstance(message, PlanRequest) else [])
+        return receive(core, sender, message, now)
+
+    monkeypatch.setattr(QueryCore, "receive", counted)
+    with cluster.connect("kiosk") as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE missed {CREATE} DISTRIBUTED BY (id)")
+        changes = [
+            "INSERT INTO missed (id, name) SELECT id, name FROM bergen.few WHERE id < 9 ON CONFLICT DO REPLACE",
+            "UPDATE missed SET name = upper(name) WHERE id IN (SELECT id FROM bergen.few WHERE id < 5)",
+            "DELETE FROM missed WHERE name LIKE '%7%' OR id IN (SELECT id + 100 FROM bergen.few)",
+        ]
+        for is_kept in (False, True, False):
+            if not is_kept:
+                for member in cluster.members.values():
+                    member.plans._plans.clear()
+            asked.clear()
+            assert [cursor.execute(sql).rowcount for sql in changes] == [9, 5, 1]
+            assert ("bergen" in asked) is not is_kept
+        assert cursor.execute("SELECT count(*), min(name) FROM missed").fetchall() == [(8, "BERGEN 0")]
 
 
 def test_merge(cluster: LocalCluster) -> None:

@@ -174,7 +174,7 @@ def test_seconds_of_spark_are_bounded() -> None:
         initiated.tick(initiated.core.started_at + 59.0)
         assert not task.done()
         initiated.tick(initiated.core.started_at + 61.0)
-        with pytest.raises(Overloaded, match=r"more than 60 s of Spark, all sites together \(limits.spark_s\)"):
+        with pytest.raises(Overloaded, match=r"more than 60 s of Spark, all sites together \(spark_s\)"):
             await task
 
     with_member(test, "spark_s: 60")
