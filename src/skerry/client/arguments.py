@@ -23,13 +23,9 @@ USER, PASSWORD, TOKEN = "SKERRY_USER", "SKERRY_PASSWORD", "SKERRY_TOKEN"
 _REST_BYTES = 4 * KIB
 # A year. Clocks of some systems count no further than a few decades.
 _SECONDS_MAX = 366 * 86400
-# They travel beside the planner's options, but have arguments of their own.
-<<<<<<< HEAD
 _PLAIN = (list, tuple)
-_NOT_PLANNING = {"fault_policy", "resume_s", "detach", "lease_s"}
-=======
+# They travel beside the planner's options, but have arguments of their own.
 _NOT_PLANNING = {"fault_policy", "resume_s", "detach", "lease_s", "edge_rows", "spark_s"}
->>>>>>> d6a84827bdded5790277f743711bc13e1ea9430d
 
 
 def statement_text(operation: Any, values: Any, bytes_max: int) -> str:

@@ -127,5 +127,7 @@ def _value(cell: exp.Expr) -> tuple[str | None, Any]:
             sign, literal = (-1, cell.this) if isinstance(cell, exp.Neg) else (1, cell)
             if not literal.is_string and _WHOLE.fullmatch(str(literal.this)):
                 whole = int(literal.this)
+                if sign < 0 and whole == _INT_MAX + 1:  # an int or a bigint, by how it is written
+                    return None, None
                 return "int" if whole <= _INT_MAX else "bigint", sign * whole
     return None, None
