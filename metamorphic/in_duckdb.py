@@ -23,8 +23,9 @@ from skerry.exchange.gather import Gather
 from skerry.exchange.input import END, Input, Polled
 from skerry.exchange.limit import Limit
 from skerry.exchange.merge import Merge
-from skerry.model.fragment import EdgeLeaf, Plan, SparkFragment, TableLeaf
+from skerry.model.fragment import EdgeLeaf, Plan, SparkFragment, TableLeaf, VirtualLeaf
 from skerry.sql.dialect import render
+from skerry.wire.tuples import decode_tuples
 
 # By member and table.
 Tables = Mapping[tuple[str, str], pa.Table]
@@ -42,6 +43,7 @@ class Runner:
         self._connection = duckdb.connect()
         self._connection.execute("SET threads = 1")
         self._held: dict[int, tuple[str, pa.Table]] = {}  # the sites' tables, by identity
+        self._virtual: set[str] = set()
         # Plans of one statement share fragments: what each has given, by its text and by whatever it received.
         self._given: dict[tuple[Any, ...], tuple[pa.Table, list[list[pa.Table]]]] = {}
 
@@ -70,6 +72,12 @@ class Runner:
                     sql = sql.replace(placeholder, self._hold(tables[fragment.member, table]))
                 case EdgeLeaf():
                     edge_leaves.append(leaf)
+                case VirtualLeaf(placeholder, columns):
+                    assert fragment.facts is not None
+                    rows = decode_tuples(dict(fragment.facts.virtual)[placeholder], columns)
+                    if placeholder not in self._virtual:
+                        self._virtual.add(placeholder)
+                        self._put(placeholder, pa.Table.from_batches([rows]))
         received = [edges[leaf.edge, fragment.member] for leaf in edge_leaves]
         came_of = zip(edge_leaves, received, strict=True)
         key = (sql, *((leaf.placeholder, leaf.columns, *map(id, came)) for leaf, came in came_of))
