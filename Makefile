@@ -104,11 +104,12 @@ docs: setup ## print the tables of states into docs/protocol.md, what SQL is adm
 	$(BIN)/python scripts/sql_forms.py
 	$(PYTEST) tests/unit/test_project.py $(ARGS)
 
-lock: ## write requirements/*.txt anew from pyproject.toml (needs uv)
-	uv pip compile $(LOCK) --all-extras pyproject.toml -o requirements/all.txt
-	uv pip compile $(LOCK) --group build -o requirements/build.txt
-	uv pip compile $(LOCK) --group compat --no-deps -o requirements/compat.txt
-	uv pip compile $(LOCK) --group sbom -o requirements/sbom.txt
+lock: setup ## write requirements/*.txt anew from pyproject.toml
+	$(BIN)/uv pip compile $(LOCK) --all-extras pyproject.toml -o requirements/all.txt
+	$(BIN)/uv pip compile $(LOCK) --group build -o requirements/build.txt
+	$(BIN)/uv pip compile $(LOCK) --group installer -o requirements/installer.txt
+	$(BIN)/uv pip compile $(LOCK) --group compat --no-deps -o requirements/compat.txt
+	$(BIN)/uv pip compile $(LOCK) --group sbom -o requirements/sbom.txt
 LOCK := --quiet --upgrade --generate-hashes --universal --python-version 3.11 --fork-strategy fewest --no-emit-index-url --no-header
 
 sbom: setup ## build/sbom.json: the locked dependencies with their hashes (CycloneDX)

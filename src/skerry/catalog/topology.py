@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-
-import networkx as nx
+from collections.abc import Mapping
+from heapq import heappop, heappush
 
 from skerry.model.config import Config, Link
 from skerry.model.errors import ConfigError
@@ -18,19 +18,19 @@ LZ4_BELOW_MBIT = 1000.0
 # What routes are compared by: time and money for so many bytes, over each link in turn. Most edges of a plan are
 # smaller than that, and a large one streams through its relays: its links work at the same time.
 ROUTE_BYTES = 1_000_000
+_LONGEST_S = 1e12  # longer than any link takes, and still a number when it is multiplied
 # What a dollar is worth in seconds of waiting, for routes and for plans.
 S_PER_USD = 100.0
 
 
 class Topology:
-    """`graph` has a node a member (attributes `role`, `capacity`) and an edge a link (attribute `link`)."""
+    """`links`: by sender, then by receiver."""
 
     def __init__(self, config: Config) -> None:
-        self.graph: nx.DiGraph[str] = nx.DiGraph()
-        for member in config.members.values():
-            self.graph.add_node(member.name, role=member.role, capacity=member.capacity)
+        self.members = config.members
+        self.links: dict[str, dict[str, Link]] = {name: {} for name in config.members}
         for link in config.links:
-            self.graph.add_edge(link.sender, link.receiver, link=link, cost=_cost(link))
+            self.links[link.sender][link.receiver] = link
         # Bytes that one query may send over a link, where there is such a bound.
         self.budgets = {
             (link.sender, link.receiver): link.query_bytes for link in config.links if link.query_bytes is not None
@@ -41,8 +41,7 @@ class Topology:
 
     def link(self, sender: str, receiver: str) -> Link | None:
         """The link in that direction; None when the configuration says nothing of it."""
-        data = self.graph.get_edge_data(sender, receiver)
-        return data["link"] if data else None
+        return self.links.get(sender, {}).get(receiver)
 
     def first_credits(self, sender: str, receiver: str, limits: Limits) -> int:
         """Bytes a new channel may send at once: enough to keep the link full until the first grant is back."""
@@ -69,14 +68,13 @@ class Topology:
             return (sender, receiver)
         known = self._routes.get((sender, receiver))
         if known is None:
-            try:
-                found = nx.shortest_path(self.graph, sender, receiver, weight="cost")
-            except (nx.NetworkXNoPath, nx.NodeNotFound):
+            known = _cheapest(self.links, sender, receiver)
+            if known is None:
                 raise ConfigError(
                     f"no link leads from {sender} to {receiver}, not even through other members",
                     suggestion="add one under links: of skerry.yaml; a link between: [a, b] serves both directions",
-                ) from None
-            known = self._routes[sender, receiver] = tuple(found)
+                )
+            self._routes[sender, receiver] = known
         return known
 
     def next_hop(self, at: str, sender: str, receiver: str) -> str:
@@ -95,11 +93,29 @@ class Topology:
         return route[index]
 
 
+def _cheapest(links: Mapping[str, Mapping[str, Link]], sender: str, receiver: str) -> tuple[str, ...] | None:
+    """Dijkstra's way; of ways that cost the same, the one whose names come first."""
+    found: list[tuple[int, tuple[str, ...]]] = [(0, (sender,))]
+    passed: set[str] = set()
+    while found:
+        cost, way = heappop(found)
+        at = way[-1]
+        if at == receiver:
+            return way
+        if at in passed:
+            continue
+        passed.add(at)
+        for following, link in links.get(at, {}).items():
+            if following not in passed:
+                heappush(found, (cost + _cost(link), (*way, following)))
+    return None
+
+
 def byte_s(link: Link, s_per_usd: float = S_PER_USD) -> float:
     """Seconds that a byte takes on the link, with its money turned into seconds."""
     return 8 / (link.mbit * 1e6) + link.usd_per_gb / 1e9 * s_per_usd
 
 
-def _cost(link: Link) -> float:
-    """Seconds; of links that cost the same, fewer."""
-    return ROUTE_BYTES * byte_s(link) + link.ms / 1000 + 1e-9
+def _cost(link: Link) -> int:
+    """Picoseconds: whole ones, for a sum of others depends on their order. Of links that cost the same, fewer."""
+    return round(min(ROUTE_BYTES * byte_s(link) + link.ms / 1000 + 1e-9, _LONGEST_S) * 1e12)

@@ -32,7 +32,7 @@ COMMANDS = {
 
 # These run members, or read their configuration; the others only talk to one (docs/client.md).
 NEEDING_MEMBER = ("check", "demo", "secret", "up", "user")
-MEMBER_PACKAGES = ("networkx", "numpy", "pandas", "pyspark", "sqlglot", "uvloop", "yaml")
+MEMBER_PACKAGES = ("numpy", "pandas", "pyspark", "sqlglot", "uvloop", "yaml")
 
 BROKEN_PIPE = 141  # the shell's exit code for SIGPIPE
 UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk, a user's share of it or a file is full

@@ -106,10 +106,9 @@ def _ending(ends_in: Ending) -> dict[str, Any]:
 
 
 def _topology(topology: Topology) -> dict[str, Any]:
-    links = [data["link"] for _, _, data in topology.graph.edges(data=True)]
     return {
-        "members": [{"name": name, "role": str(data["role"])} for name, data in topology.graph.nodes(data=True)],
-        "links": [_link(each) for each in links],
+        "members": [{"name": name, "role": str(member.role)} for name, member in topology.members.items()],
+        "links": [_link(each) for sent in topology.links.values() for each in sent.values()],
     }
 
 

@@ -169,9 +169,9 @@ def bottom_up_reason(
 
 def capacity_of(topology: Topology | None, member: str) -> float:
     """Operators that the member may host at once."""
-    if topology is None or member not in topology.graph:
+    if topology is None or member not in topology.members:
         return math.inf
-    return float(topology.graph.nodes[member]["capacity"])
+    return float(topology.members[member].capacity)
 
 
 class Rooms:

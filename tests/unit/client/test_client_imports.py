@@ -47,5 +47,5 @@ def test_asking_loads_neither_a_planner_nor_a_spark() -> None:
     assert ran.returncode == 0, ran.stderr
     loaded = set(json.loads(ran.stdout))
     assert "pyarrow" in loaded
-    assert not loaded & {"networkx", "pandas", "polars", "pyspark", "sqlglot", "uvloop", "yaml"}
+    assert not loaded & {"pandas", "polars", "pyspark", "sqlglot", "uvloop", "yaml"}
     assert not loaded & {f"skerry.{folder}" for folder in FOLDERS}

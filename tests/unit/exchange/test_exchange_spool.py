@@ -39,8 +39,8 @@ def test_memory_comes_first_then_disk(tmp_path: Path) -> None:
 
 def test_very_many_tiny_batches_on_disk_stay_within_the_memory_for_their_index(tmp_path: Path) -> None:
     """What is on disk is not free of memory: a gigabyte of disk has room for millions of batches of one row."""
-    budget = Budget(memory_bytes=8 * MIB, disk_bytes=GIB)
-    budget.take_memory(8 * MIB - ENTRY_BYTES)  # by others
+    budget = Budget(memory_bytes=4 * MIB, disk_bytes=GIB)
+    budget.take_memory(4 * MIB - ENTRY_BYTES)  # by others
     spool, body = Spool(budget, tmp_path, NAME), b"one row"
     tracemalloc.start()
     try:
@@ -50,17 +50,17 @@ def test_very_many_tiny_batches_on_disk_stay_within_the_memory_for_their_index(t
         held = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    assert spool.length == 2 * MIB // INDEX_BYTES
+    assert spool.length == MIB // INDEX_BYTES
     assert budget.disk_used < GIB
-    assert budget.memory_used == 8 * MIB + spool.length * INDEX_BYTES <= 10 * MIB
+    assert budget.memory_used == 4 * MIB + spool.length * INDEX_BYTES <= 5 * MIB
     assert held <= spool.length * INDEX_BYTES  # the counter tells the truth
-    with pytest.raises(Overloaded, match=r"spool full: 43690 batches are on disk, more than 2 MiB of memory can keep"):
+    with pytest.raises(Overloaded, match=r"spool full: 21845 batches are on disk, more than 1 MiB of memory can keep"):
         spool.append(Entry(body, 1, len(body)))
     spool.release(1)
     assert spool.has_room(len(body))
     spool.append(Entry(body, 1, len(body)))
     spool.close()
-    assert (budget.index_used, budget.memory_used) == (0, 8 * MIB)
+    assert (budget.index_used, budget.memory_used) == (0, 4 * MIB)
 
 
 @pytest.mark.parametrize("wrap", [bytes, memoryview, pa.py_buffer])

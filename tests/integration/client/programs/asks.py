@@ -11,7 +11,7 @@ from typing import Any
 import skerry
 import skerry.aio
 
-MEMBERS_OWN = ("networkx", "numpy", "pandas", "pyspark", "sqlglot", "uvloop", "yaml")
+MEMBERS_OWN = ("numpy", "pandas", "pyspark", "sqlglot", "uvloop", "yaml")
 
 
 async def asked_by_asyncio(url: str) -> list[Any]:
