@@ -50,6 +50,11 @@ def test_a_row_of_conditions_is_not_too_deep() -> None:
     assert planned(LONG["ORs"](3000, "logs", "id"), rules="all")
 
 
+@pytest.mark.parametrize("chain", [" + 1", " || 'a'"])
+def test_a_row_of_operators_that_sorts_is_not_too_deep(chain: str) -> None:
+    assert planned(f"SELECT id{chain * 400} AS x FROM logs ORDER BY x", rules="all")
+
+
 def test_a_statement_has_so_many_words() -> None:
     limits = msgspec.structs.replace(LIMITS, sql_tokens=10)
     assert planned("SELECT id FROM logs WHERE id IN (1)", limits=limits)

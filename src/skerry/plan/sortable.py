@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
 
@@ -38,6 +38,7 @@ _COUNTS = frozenset(
 _OF_NUMBERS = frozenset("sum avg mean abs round bround ceil floor stddev variance".split())
 _OF_STRINGS = frozenset("upper lower trim ltrim rtrim substring substr left right initcap lpad rpad".split())
 _LIKE_FIRST = frozenset("min max first first_value last last_value any_value min_by max_by".split())
+_ARITHMETIC = (exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod)
 _LIKE_ALL = frozenset("coalesce nvl ifnull greatest least".split())
 
 # A relation's columns, in lower case, and their kinds; None for those that Spark alone orders.
@@ -116,9 +117,9 @@ def _kind(node: exp.Expr, relations: Mapping[str, _Kinds]) -> str | None:
             return _kind(node.this, relations)
         case exp.Neg() | exp.Add() | exp.Sub() | exp.Mul() | exp.Div() | exp.IntDiv() | exp.Mod():
             # Dates and timestamps have a difference too, but no sum that we would know the type of.
-            return _only(_NUMBER, node.iter_expressions(), relations)
+            return _only(_NUMBER, _operands(node, _ARITHMETIC), relations)
         case exp.DPipe():
-            return _only(_STRING, node.iter_expressions(), relations)
+            return _only(_STRING, _operands(node, exp.DPipe), relations)
         case exp.Cast() | ColonCast():
             to = node.args["to"]
             return _KINDS.get(str(to.this).lower()) if isinstance(to, SparkType) else None
@@ -154,6 +155,17 @@ def _call_kind(call: exp.Anonymous, relations: Mapping[str, _Kinds]) -> str | No
     if name in _LIKE_ALL and first is not None:
         return _only(first, arguments, relations)
     return None
+
+
+def _operands(node: exp.Expr, operators: type[exp.Expr] | tuple[type[exp.Expr], ...]) -> Iterator[exp.Expr]:
+    """What a row of such operators is made of: `a + b + …` may be long, and is a deep tree."""
+    pending = [node]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, operators):
+            pending.extend(each.iter_expressions())
+        else:
+            yield each
 
 
 def _only(kind: str, nodes: Iterable[exp.Expr], relations: Mapping[str, _Kinds]) -> str | None:

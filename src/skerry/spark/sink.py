@@ -94,7 +94,7 @@ def _as_agreed(batch: pa.RecordBatch, schema: pa.Schema, types: list[pa.DataType
 
 
 def as_announced(columns: Sequence[Any], schema: pa.Schema) -> list[Any]:
-    """Sail announces the first operand's types of a UNION, and gives the wider ones: a value may not fit."""
+    """Sail announces the first type of a UNION or a CASE, and gives the widest: a value may not fit."""
     cast = []
     for place, (column, field) in enumerate(zip(columns, schema, strict=True), 1):
         try:
@@ -102,7 +102,7 @@ def as_announced(columns: Sequence[Any], schema: pa.Schema) -> list[Any]:
         except pa.ArrowException:
             raise SqlError(
                 f"Sail announced column {place} as {field.type} and gave {column.type}, which does not fit: "
-                "CAST the operands of UNION to one type"
+                "CAST the operands of UNION, or the branches of CASE, to one type"
             ) from None
     return cast
 

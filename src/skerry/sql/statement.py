@@ -46,6 +46,8 @@ _FIRST_WORDS = frozenset(
     " INSERT UPDATE DELETE MERGE BEGIN COMMIT ROLLBACK".split()
 )
 _SLIP = 0.8  # SELEC is a slip, RESET and COMMENT are words of their own
+# Spark's kinds of EXPLAIN that ask for more of the plan: ours is told whole as it is.
+_SPARK_EXPLAINS = frozenset({"EXTENDED", "FORMATTED", "COST"})
 _BEFORE_A_KIND = frozenset({"CREATE", "DROP", "ALTER", "OR", "REPLACE", "GLOBAL", "TEMPORARY", "TEMP"})
 
 
@@ -187,12 +189,14 @@ def _assign(assignment: Assignment, given: Given) -> Assign:
 def _explain(tokens: list[Token], given: Given) -> Explain:
     rest = tokens[1:]
     analyze = bool(rest) and rest[0].text.upper() == "ANALYZE"
-    rest = rest[1:] if analyze else rest
-    is_json = [token.text.upper() for token in rest[:2]] == ["FORMAT", "JSON"]
+    is_spark = bool(rest) and rest[0].text.upper() in _SPARK_EXPLAINS
+    rest = rest[1:] if analyze or is_spark else rest
+    is_json = not is_spark and [token.text.upper() for token in rest[:2]] == ["FORMAT", "JSON"]
     rest = rest[2:] if is_json else rest
     if not rest or rest[0].token_type not in _QUERY_STARTS:
         message = "EXPLAIN [ANALYZE] [FORMAT JSON] takes a query"
-        raise sql_error(message, given.text, tokens[-1].start, tokens[-1].end)
+        wrong = rest[0] if rest else tokens[-1]
+        raise sql_error(message, given.text, wrong.start, wrong.end)
     return Explain(_query(rest, given), analyze, is_json)
 
 

@@ -33,11 +33,11 @@ class Fidelity:
 
     def try_parse(self, text: str) -> Any | None:
         """The plan, or None where Spark finds a mistake in the text."""
-        from pyspark.errors import ParseException
+        from pyspark.errors import IllegalArgumentException, ParseException
 
         try:
             return self.parse(text)
-        except ParseException:
+        except (ParseException, IllegalArgumentException):  # the second: INTERVAL '2:3' HOUR
             return None
 
     def is_query(self, text: str) -> bool:

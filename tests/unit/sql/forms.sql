@@ -95,7 +95,7 @@ SELECT a.b, a.b.c, a[0], a[b + 1], a['k'], a[0][1], a.b[0].c, f(x).y, f(x)[0].z,
 -- quoted names
 SELECT `a b`, t.`c``d`, `select`, `a.b`.c FROM `t x` AS `y z`;
 -- keywords as names
-SELECT first, range, rows, any, window.start, t.order, t.select, date, timestamp, time, year FROM t;
+SELECT first, range, rows, any, window.start, t.order, t.select, date, timestamp, time, year, end, end + 1 end, CASE WHEN end > 1 THEN end ELSE a END end FROM t ORDER BY end;
 -- star
 SELECT *, t.*, a.b.*, count(*) FROM t;
 -- star except
@@ -107,7 +107,7 @@ SELECT a AS b, a b, a AS `b c`, a + 1 AS c, sum(a) total, a first FROM t;
 -- several aliases
 SELECT stack(2, 1, 2) AS (a), inline(x) AS (a, b) FROM t;
 -- collation
-SELECT a COLLATE UTF8_LCASE = 'x', max(a COLLATE UNICODE) FROM t;
+SELECT a COLLATE UTF8_LCASE = 'x', max(a COLLATE UNICODE), collate(a, 'UNICODE') = 'x' FROM t;
 -- collation of a type
 SELECT CAST(a AS STRING COLLATE UTF8_LCASE) = 'x', a::STRING COLLATE UNICODE, TRY_CAST(b AS MAP<STRING, STRUCT<x: STRING COLLATE UNICODE_CI>>) FROM t;
 

@@ -132,6 +132,10 @@ def test_statements_that_are_no_queries() -> None:
     as_json = statement("explain analyze format json select o_id from orders")
     assert isinstance(as_json, Explain)
     assert (as_json.analyze, as_json.is_json) == (True, True)
+    for kind in ("EXTENDED", "formatted", "COST"):
+        spoken = statement(f"EXPLAIN {kind} SELECT o_id FROM orders")
+        assert isinstance(spoken, Explain)
+        assert (spoken.analyze, spoken.is_json) == (False, False)
 
 
 @pytest.mark.parametrize(

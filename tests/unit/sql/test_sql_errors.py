@@ -83,6 +83,7 @@ from tests.unit.sql.sql_cases import statement
         ("USE a.b", "USE takes one schema's name"),
         ("EXPLAIN", "EXPLAIN [ANALYZE] [FORMAT JSON] takes a query"),
         ("EXPLAIN ANALYZE FORMAT XML SELECT 1", "EXPLAIN [ANALYZE] [FORMAT JSON] takes a query"),
+        ("EXPLAIN CODEGEN SELECT 1", "takes a query\n  EXPLAIN CODEGEN SELECT 1\n          ^^^^^^^"),
     ],
 )
 def test_the_message_says_what_and_where(sql: str, message: str) -> None:

@@ -25,6 +25,7 @@ _TRIM_OPTIONS = ("BOTH", "LEADING", "TRAILING")
 # Keywords that are functions' names as well.
 _CALLABLE = NAMES | {
     TokenType.ANY,
+    TokenType.COLLATE,
     TokenType.CUBE,
     TokenType.DIV,
     TokenType.EXISTS,
@@ -57,7 +58,16 @@ _CONDITION_STARTS = NAMES | {
     TokenType.STRING,
     TokenType.TRUE,
 }
-_ALIASES = NAMES | {TokenType.FIRST, TokenType.FILTER, TokenType.RANGE, TokenType.ROW, TokenType.ROWS, TokenType.ANY}
+# Keywords that are aliases without AS.
+_ALIASES = NAMES | {
+    TokenType.ANY,
+    TokenType.END,
+    TokenType.FILTER,
+    TokenType.FIRST,
+    TokenType.RANGE,
+    TokenType.ROW,
+    TokenType.ROWS,
+}
 
 
 class CallGrammar(TypeGrammar):

@@ -62,6 +62,7 @@ _SOFT = {
     TokenType.ASC,
     TokenType.CUBE,
     TokenType.DESC,
+    TokenType.END,
     TokenType.ESCAPE,
     TokenType.FILTER,
     TokenType.FIRST,
