@@ -120,7 +120,7 @@ class Changing:
         self._workers = workers
         self._send = send
         self._rights_of = rights_of
-        self.bulks = Bulks(member, send, workers)
+        self.bulks = own.bulks
         self._computing = Computing(own, workers, self.bulks)
         self._known_changes = KnownChanges()
         self.finding = Finding(member, own, send)

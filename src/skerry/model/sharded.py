@@ -25,6 +25,7 @@ class OwnTable(msgspec.Struct, frozen=True, array_like=True):
 
     `distributed_by`: () for a table with a copy at every member (GLOBALLY). `next_column`: 0 until it is altered for
     the first time; then columns have numbers, this is the next one, and `made` is the version that it began with.
+    `is_placed`: its members were said (IN), and no other gets rows of it.
     """
 
     id: int
@@ -37,6 +38,7 @@ class OwnTable(msgspec.Struct, frozen=True, array_like=True):
     buckets: int = 16384
     next_column: int = 0
     made: int = 0
+    is_placed: bool = False
 
 
 def numbered(table: OwnTable) -> OwnTable:
@@ -50,12 +52,18 @@ def numbered(table: OwnTable) -> OwnTable:
 class BucketMap(msgspec.Struct, frozen=True, array_like=True):
     """Ranges of buckets (`first`, exclusive `upto`, member), in order, without holes.
 
-    `version` rides on each request.
+    `version` rides on each request. `since`: the moment of the last move. Before it rows were elsewhere: with this map
+    nobody reads them.
     """
 
     table: int
     version: int
     groups: tuple[tuple[int, int, str], ...]
+    since: int = 0
+
+    def ranges(self, member: str) -> tuple[tuple[int, int], ...]:
+        """The member's own."""
+        return tuple((first, upto) for first, upto, owner in self.groups if owner == member)
 
 
 class Making(msgspec.Struct, frozen=True, array_like=True):
