@@ -191,7 +191,11 @@ class Moves:
 
     def _sent_as(self, moving: Moving, shard: Shard) -> _Sending:
         sending = self._sendings.get(moving.rows)
-        if sending is None or sending.shard is not shard or (sending.first, sending.upto) != (moving.first, moving.upto):
+        if (
+            sending is None
+            or sending.shard is not shard
+            or (sending.first, sending.upto) != (moving.first, moving.upto)
+        ):
             raise SiteError(
                 f"site {self._member}: buckets {moving.first} to {moving.upto} of table {shard.table.name} were not "
                 "sent, or too long ago; nothing has moved",

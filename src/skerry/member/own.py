@@ -15,8 +15,8 @@ import msgspec
 import pyarrow as pa
 
 from skerry.config import Config, Role
-from skerry.member.claims import refuse_unfit
 from skerry.member.bulk import Bulks
+from skerry.member.claims import refuse_unfit
 from skerry.member.committing import Committing
 from skerry.member.defining import Defining
 from skerry.member.moving import Moves
@@ -162,7 +162,7 @@ class OwnTables:
         if self._store is not None and self._flusher is not None:
             self._moves = Moves(self._member, self, self.bulks, self._staging, self._flusher)
             self._own(self._keep_up(), "upkeep of tables")
-            for buckets in self._store.loaded.moved:
+            for buckets in self._store.loaded.moved if self.keeper == self._member else ():
                 self._moved(buckets)
 
     def meet(self) -> None:
@@ -246,7 +246,15 @@ class OwnTables:
             return TableStatus(table_id, problem=gone)
         assert self._flusher is not None
         done = self._flusher.done.get(table_id, Upkeep())._asdict()
-        return msgspec.structs.replace(shard.status(), **done, problem=self._troubles.get(table_id, ""))
+        status, since = shard.status(), self._by_id[table_id].buckets.since >> COUNTER_BITS
+        leaving = self.moves.under_way.get(table_id)
+        return msgspec.structs.replace(
+            status,
+            **done,
+            history_us=max(status.history_us, since),
+            problem=self._troubles.get(table_id, ""),
+            moving=f"buckets {leaving[0]} to {leaving[1] - 1} are leaving" if leaving is not None else "",
+        )
 
     @property
     def keeper(self) -> str:
@@ -537,6 +545,10 @@ class OwnTables:
             if ahead_s > 0:
                 await asyncio.sleep(min(ahead_s, self._limits.clock_ahead_s))
         return outcome
+
+    async def move(self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int) -> Outcome:
+        """A move of a group, which this member, the keeper, decides."""
+        return await self._core.submit(txn, first_start, parts, read_ts, self._member)
 
     def _decider(self) -> str:
         """Of statements whose rows were computed or loaded here: they may be others when it is said again."""

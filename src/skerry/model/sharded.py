@@ -89,7 +89,8 @@ class Definition(msgspec.Struct, frozen=True, array_like=True):
 class TableStatus(msgspec.Struct, frozen=True, array_like=True):
     """What a member holds of a table, and what its upkeep did last. Moments are microseconds, 0: never, or not known.
 
-    `history_us`: no earlier moment can be read. `problem`: why the rest is not known, or what is wrong.
+    `history_us`: no earlier moment can be read. `problem`: why the rest is not known, or what is wrong. `moving`: what
+    goes to another member now.
     """
 
     table: int
@@ -106,6 +107,7 @@ class TableStatus(msgspec.Struct, frozen=True, array_like=True):
     files_removed: int = 0
     history_us: int = 0
     problem: str = ""
+    moving: str = ""
 
 
 class Create(msgspec.Struct, frozen=True, array_like=True, tag=0):

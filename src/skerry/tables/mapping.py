@@ -25,7 +25,8 @@ def moved_map(buckets: BucketMap, first: int, upto: int, target: str) -> BucketM
     """The next map, with these buckets at `target`; ranges of one member that meet are one."""
     groups: list[tuple[int, int, str]] = []
     for begin, end, owner in buckets.groups:
-        pieces = ((begin, min(end, first), owner), (max(begin, first), min(end, upto), target), (max(begin, upto), end, owner))
+        within = (max(begin, first), min(end, upto), target)
+        pieces = ((begin, min(end, first), owner), within, (max(begin, upto), end, owner))
         for low, high, name in pieces:
             if low >= high:
                 continue
@@ -42,7 +43,7 @@ def check_moving(moving: Moving, now: BucketMap, member: str) -> None:
     is_move = 0 <= moving.first < moving.upto and owners == {moving.source} and moving.target != moving.source
     wanted = moved_map(now, moving.first, moving.upto, moving.target)
     if not is_move or member not in (moving.source, moving.target) or moving.buckets != wanted:
-        raise PeerError(f"a move of buckets {moving.first} to {moving.upto} of table number {now.table}, which cannot be")
+        raise PeerError(f"table number {now.table}: a move of buckets {moving.first} to {moving.upto} that cannot be")
 
 
 def refuse_earlier(buckets: BucketMap, read_ts: int, table: str) -> None:

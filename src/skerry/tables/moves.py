@@ -55,7 +55,7 @@ def transfers(buckets: BucketMap, wanted: Sequence[str]) -> list[Transfer]:
 
 
 def _next(buckets: BucketMap, wanted: Sequence[str]) -> Transfer | None:
-    counts = {name: 0 for name in wanted}
+    counts = dict.fromkeys(wanted, 0)
     for first, upto, owner in buckets.groups:
         counts[owner] = counts.get(owner, 0) + upto - first
     shares = _shares(counts, wanted)

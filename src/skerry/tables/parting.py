@@ -47,9 +47,7 @@ def groups_within(shard: Shard, read_ts: int, first: int, upto: int) -> tuple[tu
     return within, shard.overlay.at(read_ts, base_ts)
 
 
-def rows_within(
-    table: OwnTable, folder: str, group: Group, seen: Seen, first: int, upto: int
-) -> pa.RecordBatch:
+def rows_within(table: OwnTable, folder: str, group: Group, seen: Seen, first: int, upto: int) -> pa.RecordBatch:
     """The group's rows of these buckets."""
     rows = merged(table, folder, group, seen)
     rows = rows.filter(pa.array(_is_within(_buckets(table, rows), first, upto))).combine_chunks()

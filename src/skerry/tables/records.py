@@ -37,8 +37,8 @@ from skerry.model.ids import QueryId
 from skerry.model.limits import IDS_FORGOTTEN
 from skerry.model.sharded import BucketMap, OwnTable, numbered
 from skerry.tables.catalogue import Kept
-from skerry.tables.mapping import is_followed
 from skerry.tables.manifest import DataFile, Flush, Laid, Manifest, Named
+from skerry.tables.mapping import is_followed
 from skerry.tables.writes import decode_body, encode_body
 
 # Its own statement: a file of an earlier release gets it when it is opened.
