@@ -118,6 +118,7 @@ class MovedShard:
         self.asked = set()
         prepared: dict[TransactionId, Prepared] = {}
         decided = [self.told]
+        self.told = self.first  # moves of its own come first: a range may have gone and come back
         for record in records:
             match record:
                 case Prepared():

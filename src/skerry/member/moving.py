@@ -102,7 +102,9 @@ class Moves:
         definition, shard = self._here.held(message.table, message.version, message.bucket_map)
         if not any(begin <= message.first < message.upto <= end for begin, end in shard.ranges):
             raise SiteError(f"site {self._member}: buckets {message.first} to {message.upto} are not here")
-        first, upto = at_once(shard, message.first, message.upto, MOVE_BYTES, is_top=message.is_top)
+        first, upto = message.first, message.upto
+        if definition.table.distributed_by:  # a copy is made at once: there is no half of one
+            first, upto = at_once(shard, first, upto, MOVE_BYTES, is_top=message.is_top)
         self._frozen[query] = _Frozen(message.table, first, upto)
         # Who has voted before may commit later than now: that is waited for. Nobody votes from now on.
         await self._here.settled(message.table, self._here.now())
@@ -161,9 +163,12 @@ class Moves:
         definition, shard = self._here.held(versions.table, versions.version, versions.bucket_map)
         check_moving(moving, definition.buckets, self._member)
         kept_from = max(shard.manifest.kept_ts, definition.buckets.since)
-        if moving.source == self._member:
-            laid, newest_ts = await self._part(shard, moving)
-            found = Found(newest_ts, rows=0)
+        is_source, copies = moving.source == self._member, moving.buckets.members
+        comes = moving.target not in definition.buckets.members  # of a copy; else it goes
+        if is_source or (copies and not comes):
+            sending = self._sent_as(moving, shard) if is_source and (not copies or comes) else None
+            laid = await self._part(shard, moving, stays=self._member in copies)
+            found = Found(self._changed(shard, moving, sending), rows=0)
         else:
             laid, rows = await self._take(shard, staged, moving)
             found = Found(0, rows=rows)
@@ -171,23 +176,28 @@ class Moves:
         laid_as = msgspec.structs.replace(staged, body=body)
         return Looked((), (found,), kept_from=kept_from, laid=(laid_as,))
 
-    async def _part(self, shard: Shard, moving: Moving) -> tuple[Laid, int]:
-        """Files without the group, and when somebody wrote to it last since it was sent."""
-        sending = self._sent_as(moving, shard)
+    async def _part(self, shard: Shard, moving: Moving, *, stays: bool) -> Laid:
+        """Files without the group; `stays`: those that are there, for a copy that goes on to count."""
         with _pinned(shard, self._here.now()) as upto_ts:
             await self._here.settled(shard.table.id, upto_ts)
             await self._here.written()
 
             def work() -> Callable[[], Laid]:
+                if stays:
+                    return partial(Laid, (), ())
                 groups, _ = groups_within(shard, upto_ts, moving.first, moving.upto)
                 name = uuid.uuid4().hex[:16]
                 return partial(part_with, shard.table, shard.folder, name, groups, moving.first, moving.upto)
 
-            laid = await self._flusher.beside(shard, upto_ts, work)
-        newest_ts = changed_since(shard, moving.first, moving.upto, sending.read_ts)
+            return await self._flusher.beside(shard, upto_ts, work)
+
+    def _changed(self, shard: Shard, moving: Moving, sending: _Sending | None) -> int:
+        """When somebody wrote to the group last since it was sent; 0 if nobody did, or nothing was sent."""
+        if sending is None:
+            return 0
         if self._sendings.get(moving.rows) is not sending:  # its moment is not pinned any more
-            newest_ts = self._here.now()
-        return laid, newest_ts
+            return self._here.now()
+        return changed_since(shard, moving.first, moving.upto, sending.read_ts)
 
     def _sent_as(self, moving: Moving, shard: Shard) -> _Sending:
         sending = self._sendings.get(moving.rows)

@@ -296,29 +296,35 @@ class OwnTables:
             self._keys.pop(table_id, None)
         for table_id in [number for number in self._faults if number not in self._by_id]:
             del self._faults[table_id]
+        holders = {each.table.id: each.table.members for each in catalogue.definitions}
         for table_id, (table, buckets) in (
             (number, (each.table, each.buckets)) for number, each in self._by_id.items()
         ):
-            is_here = self._folder and self._member in table.members
+            is_here = self._folder and self._member in holders[table_id]
             if is_here and (table.made or table.version) <= kept.lost_upto:
                 self._faults[table_id] = self._lost(table)
                 self._shards.pop(table_id, None)
             shard = self._shards.get(table_id)
             if shard is not None and shard.table != table:
-                shard.alter(table)
-                self._keys.pop(table_id, None)
+                if msgspec.structs.replace(shard.table, members=table.members) == table:
+                    shard.table = table
+                else:
+                    shard.alter(table)
+                    self._keys.pop(table_id, None)
             if is_here and shard is None and table_id not in self._faults:
                 ranges = buckets.ranges(self._member) if table.distributed_by else None
                 self._shards[table_id] = Shard(table, self.folder_of(table_id), None, ranges)
 
     def _followed(self, definition: Definition) -> Definition:
         """With the map that counts here: that of a move of this member's own comes with its commit."""
-        told, now = definition.buckets, self._maps.get(definition.table.id)
-        if not self._folder or (now is None and self._member not in definition.table.members):
-            return definition
-        if now is None or is_followed(now, told, self._member):
-            now = self._maps[definition.table.id] = told
-        return msgspec.structs.replace(definition, buckets=now)
+        told, now, table = definition.buckets, self._maps.get(definition.table.id), definition.table
+        if not self._folder or (now is None and self._member not in table.members):
+            now = told
+        elif now is None or is_followed(now, told, self._member):
+            now = self._maps[table.id] = told
+        if now.members:  # others may hold some of it, but their copies do not count
+            table = msgspec.structs.replace(table, members=now.members)
+        return msgspec.structs.replace(definition, table=table, buckets=now)
 
     def _moved(self, buckets: BucketMap) -> None:
         """The keeper's: a move is decided."""
@@ -462,7 +468,10 @@ class OwnTables:
         definition, shard = self.held(message.table, message.version, message.bucket_map)
         if message.buckets is not None:  # they count if the keeper commits a move that names them
             first, upto = message.buckets
-            if not any(begin <= first < upto <= end for begin, end in definition.buckets.ranges(sender)):
+            ranges = definition.buckets.ranges(sender)
+            if sender in definition.buckets.members:
+                ranges = ((0, shard.table.buckets),)
+            if not any(begin <= first < upto <= end for begin, end in ranges):
                 raise PeerError(f"buckets {first} to {upto} of table {shard.table.name}, which {sender} does not have")
             return shard
         if message.is_changes:  # which there are is known when all have come: `_lay` looks again
@@ -726,7 +735,8 @@ class OwnTables:
     def _place(self, shard: Shard, buckets: BucketMap) -> None:
         """A move of this member's own is committed: from now on its buckets are others."""
         self._maps[shard.table.id] = buckets
-        shard.ranges = buckets.ranges(self._member)
+        if shard.table.distributed_by:
+            shard.ranges = buckets.ranges(self._member)
         self._show(self._kept)
 
     def _discard(self, staged: tuple[Staged, ...]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from skerry.config import Config, Role
 from skerry.member import clock
@@ -30,14 +30,13 @@ from skerry.model.limits import DEFINE_WAIT_S, MOVE_PAUSE_S, MOVE_SENT_S, MOVE_T
 from skerry.model.points import reach
 from skerry.model.rights import Rights
 from skerry.model.sharded import Definition
-from skerry.tables.mapping import moved_map
-from skerry.tables.moves import Transfer, holders, transfers
+from skerry.tables.mapping import copied_map, moved_map
+from skerry.tables.moves import Transfer, holders, planned
 from skerry.wire.commit_messages import State
 from skerry.wire.messages import Message
 from skerry.wire.moving_messages import GroupSent, Rebalance, Rebalanced, SendGroup, Step
 from skerry.wire.values import error_of, failure_of
 
-_T = TypeVar("_T")
 _KNOWN_S = 0.02  # between looks whether members know
 
 
@@ -131,18 +130,18 @@ class Rebalancing:
         self._send(sender, answer)
 
     def _tables(self, rights: Rights) -> list[Definition]:
-        """Those that have buckets; UserError if the user may not define one of them."""
+        """All; UserError if the user may not define one of them."""
         found = [each for each in self._own.defining.core.catalogue.definitions if each.is_seen]
         for each in found:
             if not all(rights.may("define", member, each.table.name) for member in each.table.members):
                 raise UserError(f"user {rights.user} may not define table {each.table.name}, and not move its rows")
-        return sorted((each for each in found if each.table.distributed_by), key=lambda each: each.table.name.lower())
+        return sorted(found, key=lambda each: each.table.name.lower())
 
     def _left(self, leaving: tuple[str, ...], rights: Rights) -> tuple[Step, ...]:
         steps = [
             Step(each.table.name, move.source, move.target, move.first, move.upto)
             for each in self._tables(rights)
-            for move in transfers(each.buckets, holders(each, self._data, leaving))
+            for move in planned(each, holders(each, self._data, leaving))
         ]
         return tuple(steps[:MOVES_TOLD])
 
@@ -156,14 +155,15 @@ class Rebalancing:
         await asyncio.sleep(max(0.0, self._not_before - clock.now()))  # owner: the query's deadline
         for definition in self._tables(rights):
             wanted = holders(definition, self._data, leaving)
-            if transfers(definition.buckets, wanted):
+            if planned(definition, wanted):
                 return (await self._move_next(definition.table.id, wanted),)
             await self._place(definition, wanted)
         return ()
 
     async def _place(self, definition: Definition, members: tuple[str, ...]) -> None:
         """Members that shall have some of the table know it, those that have nothing more forget it."""
-        if set(definition.table.members) != set(members):
+        is_copied = not definition.table.distributed_by
+        if set(definition.table.members) != set(members) or (is_copied and not definition.buckets.members):
             self._own.defining.placed(definition.table.id, members)
             await self._known()
 
@@ -184,7 +184,7 @@ class Rebalancing:
             await self._place(definition, tuple(sources))
             definition = self._defined(table_id)
             try:
-                return await self._move(definition, transfers(definition.buckets, wanted)[0], first_start)
+                return await self._move(definition, planned(definition, wanted)[0], first_start)
             except (StaleSchema, Overloaded, RolledBack):
                 if attempt == MOVE_TRIES:
                     raise
@@ -199,28 +199,46 @@ class Rebalancing:
 
     async def _move(self, definition: Definition, transfer: Transfer, first_start: int) -> Step:
         table, buckets = definition.table, definition.buckets
+        source, target = transfer.source, transfer.target
+        if target in buckets.members:  # of its own copy nobody needs to be sent anything
+            sent = GroupSent("", source, transfer.first, transfer.upto, rows=QueryId(self._member, "none"))
+            after = copied_map(buckets, tuple(name for name in buckets.members if name != source))
+        else:
+            sent = await self._sent(definition, transfer)
+            is_copy = not table.distributed_by
+            joined = copied_map(buckets, (*buckets.members, target))
+            after = joined if is_copy else moved_map(buckets, sent.first, sent.upto, target)
+        moving = Moving(after, sent.first, sent.upto, source, target, sent.rows)
+        staged = Staged(table.id, ("0",), Policy.FAIL, moving=moving)
+        part = Part((), (staged,), (Versions(table.id, table.version, buckets.version),))
+        await self._commit({source: part, target: part}, sent.read_ts, first_start)
+        self._not_before = clock.now() + sent.size_bytes / self._move_bytes_s
+        await self._known()
+        return Step(table.name, source, target, sent.first, sent.upto, sent.count, sent.size_bytes)
+
+    async def _sent(self, definition: Definition, transfer: Transfer) -> GroupSent:
+        """When the target has the rows of the group, or of a part of it."""
+        table, bucket_map = definition.table, definition.buckets.version
         first, upto, source, target, is_top = transfer
-        request = SendGroup(uuid.uuid4().hex, table.id, table.version, buckets.version, first, upto, target, is_top)
+        request = SendGroup(uuid.uuid4().hex, table.id, table.version, bucket_map, first, upto, target, is_top)
         sent = await self._answered(source, request.request_id, request, MOVE_SENT_S)
         assert isinstance(sent, GroupSent)
         if sent.failure is not None:
             raise error_of(sent.failure)
         if not first <= sent.first < sent.upto <= upto:
             raise SiteError(f"site {source} has sent buckets that it was not asked for", member=source)
-        after = moved_map(buckets, sent.first, sent.upto, target)
-        moving = Moving(after, sent.first, sent.upto, source, target, sent.rows)
-        staged = Staged(table.id, ("0",), Policy.FAIL, moving=moving)
-        part = Part((), (staged,), (Versions(table.id, table.version, buckets.version),))
+        return sent
+
+    async def _commit(self, parts: dict[str, Part], read_ts: int, first_start: int) -> None:
+        """Raises why it is not committed."""
         query = QueryId(self._member, uuid.uuid4().hex)
-        outcome = await self._own.move(TransactionId(query), first_start, {source: part, target: part}, sent.read_ts)
-        if outcome.state is not State.COMMITTED:
-            failure = outcome.failure
-            error = error_of(failure) if failure is not None else SiteError("no reason was told")
-            if outcome.state is State.UNKNOWN:
-                self._doubt = query
-                raise unsure(query, error)
-            raise error
-        reach("move.decided")
-        self._not_before = clock.now() + sent.size_bytes / self._move_bytes_s
-        await self._known()
-        return Step(table.name, source, target, sent.first, sent.upto, sent.count, sent.size_bytes)
+        outcome = await self._own.move(TransactionId(query), first_start, parts, read_ts)
+        if outcome.state is State.COMMITTED:
+            reach("move.decided")
+            return
+        failure = outcome.failure
+        error = error_of(failure) if failure is not None else SiteError("no reason was told")
+        if outcome.state is State.UNKNOWN:
+            self._doubt = query
+            raise unsure(query, error)
+        raise error

@@ -53,13 +53,14 @@ class BucketMap(msgspec.Struct, frozen=True, array_like=True):
     """Ranges of buckets (`first`, exclusive `upto`, member), in order, without holes.
 
     `version` rides on each request. `since`: the moment of the last move. Before it rows were elsewhere: with this map
-    nobody reads them.
+    nobody reads them. `members`: of a table with copies, whose count; () while they are those of the table.
     """
 
     table: int
     version: int
     groups: tuple[tuple[int, int, str], ...]
     since: int = 0
+    members: tuple[str, ...] = ()
 
     def ranges(self, member: str) -> tuple[tuple[int, int], ...]:
         """The member's own."""

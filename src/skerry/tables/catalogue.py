@@ -38,6 +38,7 @@ from skerry.model.sharded import (
 )
 from skerry.sql.constants import Misfit, Unsure
 from skerry.tables.columns import fault_of
+from skerry.tables.moves import copies_of
 from skerry.tables.ways import default_of
 from skerry.wire.definition_messages import Define, Defined, Definitions, KnownDefinitions
 from skerry.wire.values import failure_of
@@ -331,13 +332,13 @@ def _with_map(definition: Definition, buckets: BucketMap) -> Definition:
 
 
 def _with_members(definition: Definition, members: tuple[str, ...]) -> Definition:
-    before = definition.buckets
-    if definition.table.members == members or not {owner for *_, owner in before.groups} <= set(members):
+    before, copies = definition.buckets, copies_of(definition)
+    is_so = definition.table.members == members and before.members == copies
+    if is_so or not {*copies, *(owner for *_, owner in before.groups)} <= set(members):
         return definition
     table = msgspec.structs.replace(definition.table, members=members)
-    return msgspec.structs.replace(
-        definition, table=table, buckets=msgspec.structs.replace(before, version=before.version + 1)
-    )
+    after = msgspec.structs.replace(before, version=before.version + 1, members=copies)
+    return msgspec.structs.replace(definition, table=table, buckets=after)
 
 
 def _filled(definition: Definition) -> Definition:
@@ -406,7 +407,7 @@ def check_catalogue(catalogue: Catalogue) -> None:
         ends = [0] + [upto for _, upto, _ in buckets.groups]
         if not fault and table.distributed_by and (firsts != ends or firsts != sorted(set(firsts))):
             fault = "its buckets have holes"
-        if not fault and not {owner for *_, owner in buckets.groups} <= set(table.members):
+        if not fault and not {*buckets.members, *(owner for *_, owner in buckets.groups)} <= set(table.members):
             fault = "its buckets are at members that do not have it"
         if fault or table.name.lower() in names or table.id in numbers or not 0 < table.id < catalogue.next_id:
             raise PeerError(f"definition of table {table.name[:100]!r}: {fault or 'its name or number is taken'}")

@@ -30,7 +30,7 @@ def holders(definition: Definition, data: Sequence[str], leaving: Sequence[str] 
     UserError if none would be left; SiteError if rows are at a member that is not configured.
     """
     table = definition.table
-    lost = sorted({owner for *_, owner in definition.buckets.groups} - set(data))
+    lost = sorted({*(owner for *_, owner in definition.buckets.groups), *copies_of(definition)} - set(data))
     if lost:
         raise SiteError(
             f"table {table.name}: {', '.join(lost)} has rows of it, and is not in the configuration",
@@ -43,6 +43,22 @@ def holders(definition: Definition, data: Sequence[str], leaving: Sequence[str] 
             suggestion=f"make another one by CREATE TABLE … AS, and drop {table.name}",
         )
     return tuple(wanted)
+
+
+def copies_of(definition: Definition) -> tuple[str, ...]:
+    """Who has a copy that counts; () for a table that is spread."""
+    return () if definition.table.distributed_by else definition.buckets.members or definition.table.members
+
+
+def planned(definition: Definition, wanted: Sequence[str]) -> list[Transfer]:
+    """What has to move, in order. A copy that comes is made from another; one that goes is given up."""
+    if definition.table.distributed_by:
+        return transfers(definition.buckets, wanted)
+    there, whole = copies_of(definition), (0, definition.table.buckets)
+    stays = next((name for name in there if name in wanted), there[0])
+    comes = [Transfer(*whole, stays, name, True) for name in wanted if name not in there]
+    beside = stays if stays in wanted else wanted[0]
+    return comes + [Transfer(*whole, name, beside, True) for name in there if name not in wanted]
 
 
 def transfers(buckets: BucketMap, wanted: Sequence[str]) -> list[Transfer]:
