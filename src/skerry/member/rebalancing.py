@@ -17,7 +17,6 @@ from skerry.member.own import OwnTables
 from skerry.model.commits import Moving, Part, Policy, Staged, TransactionId, Versions
 from skerry.model.errors import (
     Overloaded,
-    RolledBack,
     SiteError,
     SkerryError,
     StaleSchema,
@@ -38,6 +37,14 @@ from skerry.wire.moving_messages import GroupSent, Rebalance, Rebalanced, SendGr
 from skerry.wire.values import error_of, failure_of
 
 _KNOWN_S = 0.02  # between looks whether members know
+
+
+class _Met(Exception):
+    """A move met a transaction that began before it, or that was quicker; another attempt may succeed."""
+
+    def __init__(self, error: SkerryError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 class _Asked(NamedTuple):
@@ -185,9 +192,9 @@ class Rebalancing:
             definition = self._defined(table_id)
             try:
                 return await self._move(definition, planned(definition, wanted)[0], first_start)
-            except (StaleSchema, Overloaded, RolledBack):
+            except (StaleSchema, Overloaded, _Met) as met:
                 if attempt == MOVE_TRIES:
-                    raise
+                    raise (met.error if isinstance(met, _Met) else met) from None
             await asyncio.sleep(MOVE_PAUSE_S * attempt)  # owner: the query's deadline
         raise AssertionError
 
@@ -241,4 +248,4 @@ class Rebalancing:
         if outcome.state is State.UNKNOWN:
             self._doubt = query
             raise unsure(query, error)
-        raise error
+        raise _Met(error) if outcome.is_retryable else error
