@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import deltalake
 import pyarrow as pa
 import pytest
 
@@ -122,6 +123,9 @@ def test_rows_move_to_a_member_that_came_and_away_from_one_that_goes(tmp_path: P
     assert {step[2] for step in away} == {"bergen"}
     assert [(line[1], line[2]) for line in status] == [("oslo", 8192), ("tromso", 8192)]
     found = rows_of(tmp_path, ("oslo", "bergen", "tromso"))
+    for name in ("oslo", "tromso"):  # what Delta's readers see, at both ends of the moves
+        delta = deltalake.DeltaTable(str(tmp_path / "state" / f"_c.{name}.tables" / "1")).to_pyarrow_table()
+        assert sorted(delta.column("number").to_pylist()) == sorted(found[name])
     assert found["bergen"] == []
     counts = Counter(number for numbers in found.values() for number in numbers)
     assert {number for number, count in counts.items() if count > 1} == set()

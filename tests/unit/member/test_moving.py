@@ -29,6 +29,7 @@ from skerry.wire.messages import Message
 from skerry.wire.moving_messages import GroupSent, Rebalance, Rebalanced, SendGroup
 from skerry.wire.staging_messages import DropRows, RowsStaged, StageRows
 from skerry.wire.values import error_of
+from tests.unit.tables.test_tables_files import replayed
 
 NAMES = ("oslo", "bergen", "tromso")
 TABLE = OwnTable(0, "t", 0, (OwnColumn("id", "bigint", False),), ("id",), ("id",), ("oslo", "bergen"))
@@ -187,6 +188,10 @@ def test_rows_move_in_parts_and_are_found_after_a_start(tmp_path: Path, monkeypa
         there = await found({name: sites[name] for name in ("oslo", "tromso")})
         assert sorted(number for rows in there.values() for number in rows) == list(range(ROWS + 50))
         assert sites["oslo"].own.tables["t"].members == ("oslo", "tromso")
+        for name, rows in there.items():  # as Delta's readers see it
+            await sites[name].own.flush(1)
+            delta, *_ = replayed(sites[name].own.folder_of(1))
+            assert sorted(delta.column("id").to_pylist()) == rows
         for site in sites.values():  # nothing is left over
             named = {each.file.name for each in site.own._shards[1].manifest.named}
             there_are = {path.name for path in (tmp_path / "state" / f"_c.{site.name}.tables" / "1").glob("*.parquet")}
