@@ -395,7 +395,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     transactions_of_user: int = 20
     transaction_idle_s: float = 60.0
     transaction_s: float = 480.0
-    # rows of our own tables that move between members, in bytes of their files a second
+    # of rows of our own tables that move between members, in a second
     move_bytes_s: int = 16 * MIB
     jobs: int = 1000
     cancelled_tags: int = 10_000
