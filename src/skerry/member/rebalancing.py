@@ -25,7 +25,7 @@ from skerry.model.errors import (
     unsure,
 )
 from skerry.model.ids import QueryId
-from skerry.model.limits import DEFINE_WAIT_S, MOVE_PAUSE_S, MOVE_SENT_S, MOVE_TRIES, MOVES_TOLD
+from skerry.model.limits import DEFINE_WAIT_S, MOVE_APART_S, MOVE_PAUSE_S, MOVE_SENT_S, MOVE_TRIES, MOVES_TOLD
 from skerry.model.points import reach
 from skerry.model.rights import Rights
 from skerry.model.sharded import Definition
@@ -219,7 +219,7 @@ class Rebalancing:
         staged = Staged(table.id, ("0",), Policy.FAIL, moving=moving)
         part = Part((), (staged,), (Versions(table.id, table.version, buckets.version),))
         await self._commit({source: part, target: part}, sent.read_ts, first_start)
-        self._not_before = clock.now() + sent.size_bytes / self._move_bytes_s
+        self._not_before = clock.now() + max(MOVE_APART_S, sent.size_bytes / self._move_bytes_s)
         await self._known()
         return Step(table.name, source, target, sent.first, sent.upto, sent.count, sent.size_bytes)
 
