@@ -260,7 +260,7 @@ MOVE_SENT_S = 120.0
 MOVE_KEPT_S = 30.0
 MOVE_TRIES = 5
 MOVE_PAUSE_S = 0.3
-MOVE_APART_S = 2 * 0.2  # twice as long as a write waits before it is tried again
+MOVE_APART_S = 0.4
 MOVES_TOLD = 1000
 # Before a write that met another one is tried again: at first, and at most
 CHANGE_PAUSE_S = 0.005
