@@ -13,6 +13,7 @@ import msgspec
 from sim.loop import Violation
 from sim.tables.altering import WIDE, expected_row
 from sim.tables.clients import LISTS, Attempt, Snapshot
+from sim.tables.moving import check_moved
 from sim.tables.site import _RECORDS, Place, Version, rebuilt, row_at
 from skerry.model.commits import Policy, TransactionId, Write
 from skerry.model.ids import QueryId
@@ -25,6 +26,9 @@ Found = dict[TransactionId, dict[Place, Version]]
 
 
 def final(world: World) -> None:
+    if world.moves:
+        disks = {name: [r for group in site.disk for r in _RECORDS.decode(group)] for name, site in world.sites.items()}
+        check_moved(world, disks)
     _disks_agree(world)
     _reads_stayed_right(world)
     _policies_held(world)

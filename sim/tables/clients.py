@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from sim.loop import Violation
 from sim.tables.altering import row_of
+from sim.tables.moving import KEYS, MOVED, bucket_of
 from sim.tables.site import Place, RowsRead, file_of, rows_in
 from skerry.model.commits import FoundAt, Part, Policy, Staged, TransactionId, Versions, Write
 from skerry.model.errors import SiteError
 from skerry.model.ids import QueryId
-from skerry.model.sharded import OwnTable
+from skerry.model.sharded import BucketMap, OwnTable
 from skerry.tables.instructions import Tell
 from skerry.tables.transaction import Transaction
 from skerry.tables.writes import decode_body
@@ -35,6 +37,14 @@ class Rows(msgspec.Struct, frozen=True):
     member: str
     read_ts: int
     places: tuple[Place, ...]
+
+
+class Scan(msgspec.Struct, frozen=True):
+    """Waits for all rows of the table that moves, planned with this map."""
+
+    member: str
+    read_ts: int
+    buckets: BucketMap
 
 
 class Commit(msgspec.Struct, frozen=True):
@@ -59,7 +69,7 @@ class Pause(msgspec.Struct, frozen=True):
     seconds: float
 
 
-Wish = Rows | Commit | Inquire | Pause
+Wish = Rows | Scan | Commit | Inquire | Pause
 Waiting = Generator[Wish, object, None]
 Snapshot = dict[Place, bytes | None]
 
@@ -116,9 +126,10 @@ class Attempt(msgspec.Struct):
 class Client:
     """Its transactions follow each other, and each sees what those before saw: it carries the last timestamp along."""
 
-    def __init__(self, name: str, world: World, random: Random, *, alters: bool = False) -> None:
-        """`alters`: it writes the table whose columns change, and changes them."""
+    def __init__(self, name: str, world: World, random: Random, *, alters: bool = False, moves: bool = False) -> None:
+        """`alters`: it writes the table whose columns change, and changes them; `moves`: that whose rows move."""
         self.name = name
+        self._moves = moves
         self._alters = alters
         self.seen = 0
         self.is_over = False
@@ -133,6 +144,8 @@ class Client:
             kind = (
                 self._widen
                 if self._alters
+                else self._random.choice((self._scan, self._append_moved, self._append_moved, self._put_moved))
+                if self._moves
                 else self._random.choice(
                     (
                         *(self._transfer, self._transfer, self._append, self._append),
@@ -234,6 +247,74 @@ class Client:
                 transaction.add(world.home((table, key)), part)
 
         yield from self._transact((), (statement,))
+
+    def _map_at(self, member: str) -> BucketMap:
+        """As the member that is asked knows it."""
+        return self._world.sites[member].moved.buckets
+
+    def _scanned(self, member: str) -> Generator[Wish, object, tuple[int, BucketMap, Snapshot] | None]:
+        """All rows of the table that moves, at one moment; None if that failed."""
+        buckets = self._map_at(member)
+        self.seen = max(self.seen, buckets.since)
+        read_ts = self._begin(member)
+        if read_ts is None:
+            yield Pause(0.2)
+            return None
+        rows = yield Scan(member, read_ts, buckets)
+        if not isinstance(rows, dict):
+            return None
+        self._world.scans.append((self.name, read_ts, {key: row for (_, key), row in rows.items() if row is not None}))
+        return read_ts, buckets, rows
+
+    def _scan(self) -> Waiting:
+        self._number += 1
+        yield from self._scanned(self._random.choice(list(self._world.sites)))
+
+    def _append_moved(self) -> Waiting:
+        """An element more for one or two rows, by what was read of them."""
+        yield from self._write_moved(self._random.sample(KEYS[::2], self._random.randint(1, 2)), reads=True)
+
+    def _put_moved(self) -> Waiting:
+        yield from self._write_moved(self._random.sample(KEYS[1::2], self._random.randint(1, 2)), reads=False)
+
+    def _write_moved(self, keys: list[bytes], *, reads: bool) -> Waiting:
+        self._number += 1
+        member, first_start = self._random.choice(list(self._world.sites)), 0
+        query = QueryId(member, f"{self.name}-{self._number}")
+        for number in range(1, ATTEMPTS + 1):
+            txn = TransactionId(query, number)
+            buckets, read_ts, rows = self._map_at(member), 0, Snapshot()
+            if reads:
+                scanned = yield from self._scanned(member)
+                if scanned is None:
+                    return
+                read_ts, buckets, rows = scanned
+            now = self._begin(member)
+            if now is None:
+                yield Pause(0.2)
+                return
+            first_start = first_start or now
+            parts: dict[str, Part] = {}
+            element = f"{txn.query.initiator}.{txn.query.local}.{number}".encode()
+            for key in keys:
+                home = next(name for first, upto, name in buckets.groups if first <= bucket_of(key) < upto)
+                row = (rows.get((MOVED, key)) or b"") + element + b" " if reads else element
+                before = parts.get(home, Part(versions=(Versions(MOVED, 1, buckets.version),)))
+                parts[home] = msgspec.structs.replace(before, writes=(*before.writes, Write(MOVED, key, row)))
+                if reads:
+                    self._world.appended.append((txn, key, element))
+            outcome = yield Commit(member, txn, first_start, read_ts, parts)
+            if not isinstance(outcome, Outcome) or outcome.state is State.UNKNOWN:
+                return
+            if outcome.state is State.COMMITTED:
+                self.seen = max(self.seen, outcome.commit_ts)
+                self._world.acknowledged.add(txn)
+                self._world.complete += 1
+                return
+            self._world.failed += 1
+            if not outcome.is_retryable:
+                return
+            yield Pause(self._random.uniform(0, 0.1 * number))
 
     def _audit(self) -> Waiting:
         """All accounts at one moment: the sum is always the same."""
@@ -346,4 +427,7 @@ class Client:
 
 
 def rows_of(replies: list[RowsRead]) -> Snapshot:
+    places = [place for reply in replies for place, _ in reply.rows]
+    if len(set(places)) < len(places):
+        raise Violation(f"a row is at two members: {replies}")
     return {place: row for reply in replies for place, row in reply.rows}

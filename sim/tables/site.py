@@ -10,6 +10,7 @@ import msgspec
 
 from sim.loop import Violation
 from sim.tables.altering import WIDE, relaid_row
+from sim.tables.moving import MOVED, AskRows, MapTold, MovedShard, Mover, MoveRows, ReadMoved, RowsTaken
 from sim.tables.time import Timeline
 from skerry.model.commits import (
     Aborted,
@@ -38,6 +39,7 @@ from skerry.tables.instructions import (
     Instruction,
     Look,
     Looked,
+    Moved,
     Persist,
     ReadReady,
     ReadRefused,
@@ -80,6 +82,14 @@ class RowsRead(msgspec.Struct, frozen=True):
     failure: str = ""
 
 
+class SendRows(msgspec.Struct, frozen=True):
+    """A read of the source of a move, whose rows go to the target."""
+
+    read: str
+    read_ts: int
+    asked: AskRows
+
+
 class Served(msgspec.Struct, frozen=True):
     """A read that was answered: it must still be right at the very end."""
 
@@ -108,6 +118,9 @@ class Site:
         self.crashes = 0
         self.version = 1  # of its tables and their bucket map
         self.wide: OwnTable  # as its disk has it
+        self.moved: MovedShard
+        self.mover: Mover | None = None
+        self.keeper = ""  # who begins moves
         self.is_full = False  # its disk takes nothing
         self._was_full = False  # in this life
         self.wall_offset_s = 0.0
@@ -131,7 +144,7 @@ class Site:
         self._queue: list[Persist] = []
         self._syncing: list[Persist] = []
         self._sync_due: float | None = None
-        self._reads: dict[str, tuple[str, ReadRows, float]] = {}
+        self._reads: dict[str, tuple[str, ReadRows | ReadMoved | SendRows, float]] = {}
 
     @property
     def at(self) -> At:
@@ -142,6 +155,7 @@ class Site:
     def start(self) -> None:
         records = [record for group in self.disk for record in _RECORDS.decode(group)]
         self.versions = rebuilt(records, self.wide)
+        self.moved.rebuild(records)
         self.is_up, self._was_full = True, False
         self.commits = Commits(self.name, self._limits, self.at, records, has_disk=self.has_disk)
         self._later(self._random.uniform(0.01, TICK_S), self._tick)
@@ -212,6 +226,10 @@ class Site:
                 for write in (*instruction.writes, *rows_in(instruction.staged)):
                     write = as_now(write, instruction.layouts, self.wide)
                     apply(self.versions, instruction.txn, instruction.commit_ts, write)
+                self.moved.apply(instruction.commit_ts, instruction.writes, instruction.staged)
+            case Moved(buckets):
+                assert self.mover is not None
+                self.mover.moved(buckets)
             case Answer(outcome):
                 self._answer(f"commit {outcome.txn}", outcome)
             case Tell():
@@ -220,13 +238,17 @@ class Site:
                 self._read(read)
             case ReadRefused(read, failure):
                 asker, asked, _ = self._reads.pop(read)
-                self._send(self.name, asker, RowsRead(asked.read, self.name, failure=failure.message))
+                if not isinstance(asked, SendRows):
+                    self._send(self.name, asker, RowsRead(asked.read, self.name, failure=failure.message))
             case Discard():
                 pass
             case _:
                 raise Violation(f"{self.name}: {instruction} is nothing for a shell")
 
     def _look(self, look: Look) -> None:
+        if (moved := self.moved.look(look.part, self._timeline.now)) is not None:
+            self._tell_look(look, moved)
+            return
         known = {each.table: self.wide.version if each.table == WIDE else self.version for each in look.part.versions}
         if any(each.version != known[each.table] for each in look.part.versions):
             looked = Looked(stale=f"site {self.name}: table {look.part.versions[0].table} has changed")
@@ -234,7 +256,10 @@ class Site:
             staged = tuple(self._found(rows_in((each,))) for each in look.part.staged)
             layouts = ((WIDE, ids_of(self.wide)),) if WIDE in known and self.wide.next_column else ()
             looked = Looked(tuple(self._found((write,)) for write in look.part.writes), staged, layouts=layouts)
-        # What it has seen may be told late: whoever wants to know must still hold the locks.
+        self._tell_look(look, looked)
+
+    def _tell_look(self, look: Look, looked: Looked) -> None:
+        """What it has seen may be told late: whoever wants to know must still hold the locks."""
         answer = functools.partial(self.commits.looked, look.txn, look.number, looked)
         self._later(self._random.uniform(0, self.look_s), lambda: self.do(answer(self.at)))
 
@@ -335,14 +360,55 @@ class Site:
                     self.do(self.commits.read(name, message.read_ts, tables, self.at))
             case RowsRead():
                 self._answer(f"read {message.read}", message)
+            case ReadMoved():
+                name = f"{sender} {message.read}"
+                if name not in self._reads:
+                    until = self._timeline.now + self._limits.read_wait_s + 3 * TICK_S
+                    self._reads[name] = (sender, message, until)
+                    self.do(self.commits.read(name, message.read_ts, frozenset({MOVED}), self.at))
+            case AskRows():
+                self._begin_send(message)
+            case MoveRows():
+                if message.version == self.moved.buckets.version:
+                    self.moved.staged[message.moving.rows] = message.rows
+                    assert self.keeper
+                    self._send(self.name, self.keeper, RowsTaken(message.moving, message.version, message.read_ts))
+            case RowsTaken():
+                assert self.mover is not None
+                self.mover.taken(message)
+            case MapTold(buckets):
+                self.moved.follow(buckets)
             case _:
                 try:
                     self.do(self.commits.receive(sender, as_commit(message), self.at))
                 except PeerError as error:
                     raise Violation(f"{self.name} accuses {sender}: {error}") from error
 
+    def _begin_send(self, asked: AskRows) -> None:
+        """The source of a move: those in doubt are waited for, then its rows are sent as they are."""
+        assert self.mover is not None
+        name = f"move {asked.moving.rows}"
+        if name not in self._reads and self.moved.begin(asked, self._timeline.now, self.mover.freezes):
+            until = self._timeline.now + self._limits.read_wait_s + 3 * TICK_S
+            read_ts = self.commits.clock.tick(self.at)
+            self._reads[name] = (self.name, SendRows(name, read_ts, asked), until)
+            self.do(self.commits.read(name, read_ts, frozenset({MOVED}), self.at))
+
     def _read(self, name: str) -> None:
         asker, asked, _ = self._reads.pop(name)
+        if isinstance(asked, SendRows):
+            moving = self.moved.send(asked.asked, asked.read_ts, self.crashes)
+            if moving is not None:
+                self._send(self.name, moving.moving.target, moving)
+            return
+        if isinstance(asked, ReadMoved):
+            found = self.moved.read(asked)
+            if found is None:
+                self._send(self.name, asker, RowsRead(asked.read, self.name, failure="another map"))
+            else:
+                there = tuple(((MOVED, key), row) for key, row in found.items())
+                self._send(self.name, asker, RowsRead(asked.read, self.name, there))
+            return
         rows = tuple((place, row_at(self.versions, place, asked.read_ts)) for place in asked.places)
         self.served.append(Served(self.name, asked.read_ts, rows))
         self._send(self.name, asker, RowsRead(asked.read, self.name, rows))
@@ -378,15 +444,19 @@ def file_of(rows: dict[bytes, bytes]) -> str:
 
 
 def rows_in(staged: tuple[Staged, ...]) -> tuple[Write, ...]:
+    """Of files; rows that move are in `moving.py`."""
     return tuple(
         Write(each.table, key.encode(), row.encode(), each.policy)
         for each in staged
+        if each.moving is None
         for file in each.files
         for key, _, row in (text.partition("=") for text in file.split(";"))
     )
 
 
 def apply(versions: dict[Place, list[Version]], txn: TransactionId, commit_ts: int, write: Write) -> None:
+    if write.table == MOVED:
+        return
     chain = versions.setdefault((write.table, write.key), [])
     if chain and chain[-1].commit_ts >= commit_ts:
         raise Violation(f"{txn} writes at {commit_ts}, before {chain[-1].txn} at {chain[-1].commit_ts}")

@@ -20,11 +20,13 @@ from sim.tables.clients import (
     Inquire,
     Pause,
     Rows,
+    Scan,
     Snapshot,
     Waiting,
     Wish,
     rows_of,
 )
+from sim.tables.moving import MovedShard, Mover, ReadMoved, first_map
 from sim.tables.site import Fact, Place, ReadRows, RowsRead, Site
 from sim.tables.time import Timeline
 from sim.world import Outcome
@@ -89,12 +91,24 @@ class World:
         self.wides: list[Place] = [(WIDE, f"wide {n}".encode()) for n in range(3)]
         self.wide_of: dict[TransactionId, OwnTable] = {}
         self.are_faults_over = False
+        self.scans: list[tuple[str, int, dict[bytes, bytes]]] = []
+        self.appended: list[tuple[TransactionId, bytes, bytes]] = []
+        self.acknowledged: set[TransactionId] = set()
         self.attempts: list[Attempt] = []
         self.looks: list[tuple[str, int, Snapshot]] = []
         self.complete = self.failed = 0
         self.clients = [Client(f"c{n}", self, Random(random.random())) for n in range(random.randint(2, 5))]
         if beside.random() < 0.4:
             self.clients += [Client(f"a{n}", self, Random(beside.random()), alters=True) for n in range(2)]
+        # And in half of the seeds a table whose buckets move.
+        moving = Random(f"skerry tables moving {seed}")
+        self.moves = moving.random() < 0.5
+        if self.moves:
+            self.clients += [Client(f"m{n}", self, Random(moving.random()), moves=True) for n in range(3)]
+            mover = Mover(self, Random(moving.random()))
+            for site in self.sites.values():
+                site.mover, site.keeper = mover, self.disks[0]
+            self.mover = mover
         self._cut: dict[tuple[str, str], int] = {}
         self._loss = random.choice((0.0, 0.02, 0.15))
         self._twice = random.choice((0.0, 0.1))
@@ -111,6 +125,7 @@ class World:
         )  # fmt: skip
         site.commits_on_disk = self._commits_on_disk
         site.wide = self.wide
+        site.moved = MovedShard(name, first_map(self.disks))
         site.blow = functools.partial(self._crash, site)
         site.wall_offset_s = self.random.uniform(-1.5, 1.5)
         site.wall_rate = self.random.choice((1.0, 0.97, 1.03))
@@ -141,6 +156,7 @@ class World:
             self.are_faults_over
             and all(client.is_over for client in self.clients)
             and all(site.is_up and site.commits.is_idle for site in self.sites.values())
+            and len({self.sites[name].moved.buckets for name in self.disks}) == 1
         )
 
     def _open(self) -> str:
@@ -171,6 +187,12 @@ class World:
             case Rows():
                 self._read(site, number, waits, wish)
                 self.timeline.after(_READ_S, lambda: self._give_up(number))
+            case Scan():
+                for member in sorted({owner for *_, owner in wish.buckets.groups}):
+                    read = f"{number} {member}"
+                    self._await(waits, number, f"read {read}")
+                    self._send(site.name, member, ReadMoved(read, wish.read_ts, wish.buckets.version))
+                self.timeline.after(_READ_S, lambda: self._give_up(number))
             case Commit():
                 self._await(waits, number, f"commit {wish.txn}")
                 self.tell(f"{client.name} commits {wish.txn} at {sorted(wish.parts)} through {site.name}")
@@ -194,7 +216,14 @@ class World:
         waits.keys.add(key)
         self._waiting_for[f"{waits.member} {key}"] = number
 
+    def carry(self, sender: str, to: str, message: object) -> None:
+        """For who moves rows."""
+        self._send(sender, to, message)
+
     def _answered(self, member: str, key: str, answer: object) -> None:
+        if self.moves and member == self.disks[0] and self.mover.answered(key, answer):
+            self.tell(f"the keeper is told {answer}")
+            return
         number = self._waiting_for.pop(f"{member} {key}", None)
         waits = self._waits.get(number) if number is not None else None
         if number is None or waits is None:

@@ -32,14 +32,19 @@ KILLS = (("bergen", "store.committed", 8), ("oslo", "store.committing", 8), ("be
 
 
 class Members:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, names: tuple[str, ...] = NAMES) -> None:
         self.folder = folder
-        self.ports = dict(zip(NAMES, free_ports(2), strict=True))
+        self.ports: dict[str, int] = {}
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.add(*names)
+
+    def add(self, *names: str) -> None:
+        """To the file: who runs does not know of them."""
+        self.ports |= zip(names, free_ports(len(names)), strict=True)
         spark = {"master": "local[1]"}  # which is not started
         members = {name: {"address": f"127.0.0.1:{port}", "spark": spark} for name, port in self.ports.items()}
         text = {"cluster": "c", "data_root": ".", "state": "state", "members": members}
-        (folder / "skerry.yaml").write_text(yaml.safe_dump(text, sort_keys=False))
-        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        (self.folder / "skerry.yaml").write_text(yaml.safe_dump(text, sort_keys=False))
 
     def start(self, *names: str, clock_s: float = 0.0) -> None:
         """`clock_s`: how far their clocks are ahead."""

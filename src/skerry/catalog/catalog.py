@@ -324,9 +324,11 @@ class Catalog:
         here = sum(upto - first for each in spread.values() for first, upto in each.here)
         buckets = next((each.buckets for each in spread.values()), 0)
         if here < buckets:
+            groups = [group for each in self._own if each.table.name == ref.name for group in each.buckets.groups]
+            gone = ", ".join(sorted({owner for *_, owner in groups if owner.lower() not in self._members}))
             raise SiteError(
-                f"table {ref.name}: {buckets - here} of its {buckets} buckets are at members that are not configured",
-                suggestion="put the members back that SHOW CREATE TABLE names",
+                f"table {ref.name}: {buckets - here} of its {buckets} buckets are at {gone}, which is not configured",
+                suggestion=f"put {gone} back into skerry.yaml; skerry rebalance --leave {gone} moves its rows away",
             )
 
     def _check_clash(self, part: TablePart) -> None:

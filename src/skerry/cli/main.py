@@ -22,6 +22,7 @@ COMMANDS = {
     "explain": "Show how a query would run, or did: text, JSON, or a drawing.",
     "load": "Load Parquet files into a table of Skerry's own.",
     "ps": "List the queries that run, and those that ended lately.",
+    "rebalance": "Move rows of Skerry's own tables to members that came, or away from one that goes.",
     "secret": "Make the file by which members without TLS know each other.",
     "sql": "Run SQL on a cluster: one statement, a script, or a prompt.",
     "submit": "Start a query that runs on by itself; prints its id.",

@@ -14,6 +14,7 @@ TRANSACTIONS = frozenset({"BEGIN", "START", "COMMIT", "ROLLBACK"})
 CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "DROP", "ALTER", "TRUNCATE", "REPLACE"})
 # What can be part of no transaction, or needs none.
 ALONE = TRANSACTIONS | {"CREATE", "DROP", "ALTER", "FLUSH", "ANALYZE", "SHOW", "DESCRIBE", "DESC", "USE", "EXPLAIN"}
+ALONE |= {"REBALANCE"}
 
 
 def only_reads(sql: str) -> bool:

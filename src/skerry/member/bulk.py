@@ -28,6 +28,13 @@ from skerry.wire.staging_messages import DropRows, RowsStaged, StageRows
 from skerry.wire.values import error_of
 
 
+class Moved(NamedTuple):
+    """Where all rows of a move go, and the range of buckets that they are of."""
+
+    target: str
+    buckets: tuple[int, int]
+
+
 class _Link:
     """To one member: `sent` chunks, of which those below `taken` have arrived and are kept."""
 
@@ -40,10 +47,18 @@ class Bulk:
     """One run of a statement's rows. `finish` is for the commit; `drop` in any case at the end."""
 
     def __init__(
-        self, owner: Bulks, definition: Definition, policy: Policy, query: QueryId, stage: int, is_changes: bool
+        self,
+        owner: Bulks,
+        definition: Definition,
+        policy: Policy,
+        query: QueryId,
+        stage: int,
+        is_changes: bool,
+        moving: Moved | None = None,
     ) -> None:
         self.rows = 0
         self._is_changes = is_changes
+        self._moving = moving
         self.definition = definition
         self._owner = owner
         self._policy = policy
@@ -61,23 +76,30 @@ class Bulk:
     def _chunks(self, make: Callable[[], pa.RecordBatch]) -> list[Chunk]:
         rows = make()
         self.rows += rows.num_rows
+        if self._moving is not None:
+            return list(_pieces(self._moving.target, rows, self._owner.member))
         return list(chunks_of(self.definition, rows, self._owner.member))
 
     async def _send(self, chunk: Chunk, rights: Rights) -> None:
         link = self._links.setdefault(chunk.member, _Link())
         await self._wait(lambda: link.sent - link.taken < STAGED_AHEAD)
-        table, buckets = self.definition.table, self.definition.buckets
-        what = *self._key, link.sent, table.id, table.version, buckets.version, self._policy, rights.user, rights.roles
+        table, of_map = self.definition.table, self.definition.buckets.version
+        what = *self._key, link.sent, table.id, table.version, of_map, self._policy, rights.user, rights.roles
         if isinstance(chunk.rows, bytes):
-            message = StageRows(*what, chunk.rows, self._is_changes)
+            buckets = self._moving.buckets if self._moving is not None else None
+            message = StageRows(*what, chunk.rows, self._is_changes, buckets)
         else:
             message = RowsHere(*what, b"", self._is_changes, batch=chunk.rows)
         self._owner.send(chunk.member, message)
         link.sent += 1
 
+    async def arrived(self) -> None:
+        """When all rows that were added are where they belong."""
+        await self._wait(lambda: all(link.taken == link.sent for link in self._links.values()))
+
     async def finish(self, rights: Rights, *, is_ordered: bool) -> Routed:
         """When all rows are where they belong."""
-        await self._wait(lambda: all(link.taken == link.sent for link in self._links.values()))
+        await self.arrived()
         table, buckets = self.definition.table, self.definition.buckets
         staged = Staged(table.id, (str(self._key[1]),), self._policy, is_ordered, is_changes=self._is_changes)
         versions = (Versions(table.id, table.version, buckets.version),)
@@ -135,6 +157,11 @@ class Bulks:
         bulk = self._open[query, stage] = Bulk(self, definition, policy, query, stage, is_changes)
         return bulk
 
+    def move(self, definition: Definition, query: QueryId, moving: Moved) -> Bulk:
+        """Rows that were committed long ago, to the member that shall have them."""
+        bulk = self._open[query, 0] = Bulk(self, definition, Policy.FAIL, query, 0, False, moving)
+        return bulk
+
     def forget(self, key: tuple[QueryId, int]) -> None:
         self._open.pop(key, None)
 
@@ -177,5 +204,5 @@ def _pieces(member: str, rows: pa.RecordBatch, here: str) -> Iterator[Chunk]:
         return
     by_bytes = max(1, STAGED_CHUNK_BYTES * rows.num_rows // max(1, rows.nbytes))
     count = min(STAGED_CHUNK_ROWS, by_bytes)
-    for at in range(0, rows.num_rows, count):
+    for at in range(0, max(1, rows.num_rows), count):
         yield Chunk(member, encode_batch(rows.slice(at, count)).to_pybytes())

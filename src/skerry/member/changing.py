@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,7 +15,6 @@ from skerry.config import Config, Role
 from skerry.member import clock
 from skerry.member.analysing import Analysis, told_json
 from skerry.member.answers import told_rows
-from skerry.member.bulk import Bulks
 from skerry.member.clientoptions import is_again
 from skerry.member.computing import Computing, Gather, PlanChange, Sink, Writing, planned_change
 from skerry.member.defining import Defining
@@ -25,6 +24,7 @@ from skerry.member.knownchanges import KnownChanges
 from skerry.member.loads import Load
 from skerry.member.own import OwnTables
 from skerry.member.planning import Planned, Planner, SchemaCatalog, given_more, given_values, given_variables
+from skerry.member.rebalancing import Rebalancing
 from skerry.member.requests import Answer, CountAnswer, RunStatement
 from skerry.member.resources import Workers
 from skerry.member.statuses import Statuses
@@ -73,6 +73,7 @@ from skerry.tables.ways import BySpark, way_of
 from skerry.wire.commit_messages import State
 from skerry.wire.definition_messages import Flushed, FlushTable
 from skerry.wire.messages import Message
+from skerry.wire.moving_messages import Rebalanced
 from skerry.wire.values import error_of, failure_of
 
 
@@ -87,6 +88,7 @@ class _MadeMeanwhile(Exception):
     """The table that CREATE TABLE … AS was to make is another's."""
 
 
+_TELLING = said.ShowCreateTable | said.ShowTableStatus | said.Rebalance
 # A write, to be handed to members or to be made by a query first; or what is no write.
 _Understood = Routed | NeedsQuery | said.Definition
 
@@ -112,20 +114,22 @@ class Changing:
         rights_of: Callable[[str, tuple[str, ...]], Rights],
         transactions: Transactions,
         background: Callable[[Coroutine[Any, Any, None], str], None],
+        up: Callable[[], Iterable[str]],
     ) -> None:
-        """`background` runs what no statement waits for."""
+        """`background` runs what no statement waits for; `up`: the members that have a connection."""
         self._member = member
         self._config = config
         self._own = own
         self._workers = workers
         self._send = send
         self._rights_of = rights_of
-        self.bulks = Bulks(member, send, workers)
+        self.bulks = own.bulks
         self._computing = Computing(own, workers, self.bulks)
         self._known_changes = KnownChanges()
         self.finding = Finding(member, own, send)
         self._within = Within(own, transactions, self.finding, background)
         self.statuses = Statuses(member, own, send, rights_of)
+        self.rebalancing = Rebalancing(member, config, own, send, up, rights_of)
         self._flushing: dict[str, tuple[str, asyncio.Future[Flushed]]] = {}
         self._members = tuple(name for name, each in config.members.items() if each.role is Role.DATA)
 
@@ -151,7 +155,7 @@ class Changing:
             return await self._explain(work, statement, understood, explained.is_json)
         if explained is not None:
             return await self._analyze(work, statement, cursor, understood, explained.is_json)
-        if statement.expected == "rows" and not isinstance(understood, said.ShowCreateTable | said.ShowTableStatus):
+        if statement.expected == "rows" and not isinstance(understood, _TELLING):
             raise UserError("the statement changes rows and returns none, its client expects rows")
         if isinstance(understood, said.Begin | said.Commit | said.Rollback):
             return await self._within.say(understood, statement, cursor)
@@ -159,7 +163,7 @@ class Changing:
             if statement.transaction:
                 return await self._change_within(work, statement, cursor, understood)
             return await self._changed(work, statement, cursor, understood)
-        if statement.transaction and not isinstance(understood, said.ShowCreateTable | said.ShowTableStatus):
+        if statement.transaction and not isinstance(understood, _TELLING):
             raise refuse_within(" ".join(statement.sql.split()[:2]).upper()[:40])
         cursor.is_handed_over |= isinstance(understood, said.CreateTable | said.DropTable | said.AlterTable)
         match understood:
@@ -177,6 +181,9 @@ class Changing:
             case said.ShowCreateTable(table):
                 _refuse_hidden(table, statement.rights)
                 return told_rows({"createtab_stmt": [shown_table(table)]})
+            case said.Rebalance(leaving, is_plan):
+                told = await self.rebalancing.ask(leaving, statement.rights, is_plan=is_plan)
+                return told_rows(_steps(told))
             case said.ShowTableStatus(table):
                 seen = _tables(self._seen(statement.rights)).values()
                 return told_rows(await self.statuses.ask(seen if table is None else [table], statement.rights))
@@ -585,6 +592,7 @@ class Changing:
         self.bulks.peer_lost(peer, error)
         self.statuses.lost(peer, error)
         self.finding.lost(peer, error)
+        self.rebalancing.lost(peer, error)
         for member, answer in self._flushing.values():
             if member == peer and not answer.done():
                 answer.set_exception(error)
@@ -623,6 +631,20 @@ def _about(understood: _Understood) -> tuple[str, ...]:
             return tuple(f"{member}.{table.name}" for member in table.members)
         case _:
             return ()
+
+
+def _steps(told: Rebalanced) -> dict[str, list[object]]:
+    """What moved, then what is left."""
+    steps = [*(("moved", each) for each in told.moved), *(("left", each) for each in told.left)]
+    return {
+        "step": [what for what, _ in steps],
+        "table": [each.table for _, each in steps],
+        "source": [each.source for _, each in steps],
+        "target": [each.target for _, each in steps],
+        "buckets": [each.upto - each.first for _, each in steps],
+        "rows": [each.rows if what == "moved" else None for what, each in steps],
+        "bytes": [each.size_bytes if what == "moved" else None for what, each in steps],
+    }
 
 
 def _tables(definitions: Mapping[str, Definition]) -> dict[str, OwnTable]:

@@ -7,6 +7,7 @@ over speaks for itself and for nobody else.
 from __future__ import annotations
 
 from skerry.config import Config, Role
+from skerry.member.defining import keeper_of
 from skerry.model.commits import Part
 from skerry.model.errors import PeerError
 from skerry.model.limits import COMPUTED_ROWS, OWN_NAME_CHARS, TIMESTAMP_MAX
@@ -24,6 +25,7 @@ from skerry.wire.messages import (
     Started,
     Tables,
 )
+from skerry.wire.moving_messages import GroupSent
 from skerry.wire.staging_messages import DropRows, RowsStaged, StageRows
 
 
@@ -57,6 +59,7 @@ def refuse_forged(sender: str, message: Message, me: str) -> None:
             | OutcomeOf()
             | RowsStaged()
             | RowsFound()
+            | GroupSent()
         ):
             _must_be(sender, message.member, message)
 
@@ -76,11 +79,15 @@ def refuse_unfit(sender: str, message: CommitMessage, me: str, config: Config) -
                 raise PeerError(f"transaction {message.txn}: its participants are not such as there are")
             for part in message.parts.values():
                 _check_part(part)
+                if any(staged.moving is not None for staged in part.staged):
+                    raise PeerError(f"transaction {message.txn}: a move, which only the keeper of definitions begins")
         case Prepare():
             # The initiator decides, unless it has no disk.
             if sender != message.txn.query.initiator and message.txn.query.initiator in data:
                 raise PeerError(f"transaction {message.txn}: {sender} is not who decides it")
             _check_part(message.part)
+            if any(staged.moving is not None for staged in message.part.staged) and sender != keeper_of(config):
+                raise PeerError(f"transaction {message.txn}: {sender} does not keep definitions, and moves no rows")
         case _:
             pass
     numbers = [

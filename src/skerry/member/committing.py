@@ -26,6 +26,7 @@ from skerry.model.errors import (
 )
 from skerry.model.ids import QueryId
 from skerry.model.limits import CLOCKS_TOLD_S, COMMIT_LAZY_S, COMMIT_ROOM_S, COMMIT_TICK_S, CommitLimits
+from skerry.model.sharded import BucketMap
 from skerry.tables.clock import COUNTER_BITS, At
 from skerry.tables.commits import Commits
 from skerry.tables.instructions import (
@@ -36,6 +37,7 @@ from skerry.tables.instructions import (
     Instruction,
     Look,
     Looked,
+    Moved,
     Persist,
     PrepareAlone,
     ReadReady,
@@ -60,7 +62,8 @@ def at() -> At:
 class Committing:
     """Belongs to the member's loop. `persist` is None for a member without a disk.
 
-    `look` finds what a transaction meets, `apply` shows readers what it wrote, `discard` removes files of staged rows.
+    `look` finds what a transaction meets, `apply` shows readers what it wrote, `discard` removes files of staged rows,
+    `moved` tells all of a bucket map.
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class Committing:
         discard: Callable[[tuple[Staged, ...]], None],
         send: Callable[[str, CommitMessage], None],
         own: Callable[[Coroutine[Any, Any, None], str], None],
+        moved: Callable[[BucketMap], None] = lambda _: None,
     ) -> None:
         self._member = member
         self._limits = limits
@@ -83,6 +87,7 @@ class Committing:
         self._discard = discard
         self._send = send
         self._own = own
+        self._moved = moved
         self._loop = asyncio.get_running_loop()
         self._core = Commits(member, limits, at(), records, has_disk=persist is not None)
         self._trouble: SkerryError | None = None
@@ -255,6 +260,8 @@ class Committing:
                 self._begin_look(instruction)
             case Apply(_, commit_ts, writes, staged, layouts):
                 self._apply(commit_ts, writes, staged, layouts)
+            case Moved(buckets):
+                self._moved(buckets)
             case Answer(outcome):
                 self._tell_apart("another member", outcome.failure)
                 _answer(self._answers.get(outcome.txn), outcome)

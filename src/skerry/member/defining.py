@@ -12,7 +12,7 @@ from skerry.model.errors import OutcomeUnknown, SiteError, SkerryError, UserErro
 from skerry.model.ids import QueryId
 from skerry.model.limits import CATCH_UP_S, DEFINE_WAIT_S, DEFINED_WAIT_S, KEEP_PAUSE_S
 from skerry.model.rights import Rights
-from skerry.model.sharded import Alter, Create, OwnTable, Recall, Wish, numbered
+from skerry.model.sharded import Alter, BucketMap, Create, OwnTable, Recall, Wish, numbered
 from skerry.tables.catalogue import Follower, Instruction, Keep, Keeper, Kept, Send
 from skerry.tables.store import Unwritten
 from skerry.wire.definition_messages import Define, Defined, Definitions, KnownDefinitions
@@ -151,6 +151,21 @@ class Defining:
                 member=self._member,
                 suggestion="take the column out of the rules at all members, rename it, and write the rules anew",
             )
+
+    # --- moves ----------------------------------------------------------------------------------------------------
+    @property
+    def core(self) -> Keeper:
+        """SiteError unless this member keeps the definitions."""
+        if self._core is None:
+            raise SiteError(f"site {self._member} does not keep definitions: {self.keeper or 'nobody'} does")
+        return self._core
+
+    def moved(self, buckets: BucketMap) -> None:
+        """A move is decided here: all members learn of its map."""
+        self._do(self.core.moved(buckets))
+
+    def placed(self, table: int, members: tuple[str, ...]) -> None:
+        self._do(self.core.placed(table, members))
 
     def meet(self, others: Iterable[str]) -> None:
         """At the start: a member tells the keeper what it knows, the keeper looks for all members."""

@@ -15,13 +15,15 @@ import msgspec
 import pyarrow as pa
 
 from skerry.config import Config, Role
+from skerry.member.bulk import Bulks
 from skerry.member.claims import refuse_unfit
 from skerry.member.committing import Committing
 from skerry.member.defining import Defining
+from skerry.member.moving import Moves
 from skerry.member.resources import Workers
 from skerry.member.staging import Staging
 from skerry.model import trace
-from skerry.model.commits import Changed, FoundAt, Layouts, Part, Staged, TransactionId, Write
+from skerry.model.commits import Changed, FoundAt, Layouts, Moving, Part, Staged, TransactionId, Write
 from skerry.model.errors import ClocksApart, PeerError, SiteError, SkerryError, StaleSchema, UserError, unsure
 from skerry.model.ids import QueryId
 from skerry.model.limits import (
@@ -34,7 +36,7 @@ from skerry.model.limits import (
     CommitLimits,
 )
 from skerry.model.rights import Action, Rights
-from skerry.model.sharded import Catalogue, Definition, Drop, Fill, Making, OwnTable, TableStatus
+from skerry.model.sharded import BucketMap, Catalogue, Definition, Drop, Fill, Making, OwnTable, TableStatus
 from skerry.tables.catalogue import Kept
 from skerry.tables.checks import (
     actions_of_all,
@@ -54,6 +56,7 @@ from skerry.tables.laying import Counted, Layout, lay_out
 from skerry.tables.layouts import ids_of, relaid_pairs
 from skerry.tables.lookup import FileKeys, FoundRow, ask
 from skerry.tables.manifest import laid_of
+from skerry.tables.mapping import is_followed, refuse_earlier
 from skerry.tables.outcomes import Known
 from skerry.tables.shard import Changes, Shard, Snapshot
 from skerry.tables.store import Store
@@ -102,6 +105,8 @@ class OwnTables:
         self._own = own
         self._workers = workers
         self._limits = limits or CommitLimits()
+        self._kept = Kept()
+        self._maps: dict[int, BucketMap] = {}  # that count here, of tables that are or were here
         self._definitions: Mapping[str, Definition] = {}
         self._tables: Mapping[str, OwnTable] = {}
         self._by_id: dict[int, Definition] = {}
@@ -120,6 +125,8 @@ class OwnTables:
         self._committing: Committing | None = None
         self._defining: Defining | None = None
         self._staging: Staging | None = None
+        self._moves: Moves | None = None
+        self.bulks = Bulks(member, send, workers)
 
     # --- life ---------------------------------------------------------------------------------------------------------
     async def start(self) -> None:
@@ -132,6 +139,7 @@ class OwnTables:
             opened = await self._workers.run(open_shards, store, self._member)
             self._shards, self._faults = opened.shards, opened.faults
             self._flusher = Flusher(store, self._member)
+            self._maps = {buckets.table: buckets for buckets in store.loaded.maps}
             self._show(store.loaded.kept)
             records = store.loaded.records
         self._committing = Committing(
@@ -144,14 +152,18 @@ class OwnTables:
             self._discard,
             self._send,
             self._own,
+            self._moved,
         )
         self._staging = Staging(self._member, self._folder, self._workers, self._send, self._own, self._admit)
         self._defining = Defining(
             self._member, self._config, self.kept, self.keep, self._send, self._own, self._up, self._rights_of
         )
         self._defining.named_by = self.named_by
-        if self._store is not None:
+        if self._store is not None and self._flusher is not None:
+            self._moves = Moves(self._member, self, self.bulks, self._staging, self._flusher)
             self._own(self._keep_up(), "upkeep of tables")
+            for buckets in self._store.loaded.moved if self.keeper == self._member else ():
+                self._moved(buckets)
 
     def meet(self) -> None:
         """The member can be reached: its keeper and it look for each other."""
@@ -169,6 +181,15 @@ class OwnTables:
             self._committing.lost(peer, error)
         if self._staging is not None:
             self._staging.lost(peer)
+        if self._moves is not None and peer == self.keeper:
+            self._moves.release_all()
+
+    @property
+    def moves(self) -> Moves:
+        """SiteError at a member without tables."""
+        if self._moves is None:
+            raise SiteError(f"site {self._member} has no tables", member=self._member)
+        return self._moves
 
     @property
     def defining(self) -> Defining:
@@ -225,7 +246,15 @@ class OwnTables:
             return TableStatus(table_id, problem=gone)
         assert self._flusher is not None
         done = self._flusher.done.get(table_id, Upkeep())._asdict()
-        return msgspec.structs.replace(shard.status(), **done, problem=self._troubles.get(table_id, ""))
+        status, since = shard.status(), self._by_id[table_id].buckets.since >> COUNTER_BITS
+        leaving = self.moves.under_way.get(table_id)
+        return msgspec.structs.replace(
+            status,
+            **done,
+            history_us=max(status.history_us, since),
+            problem=self._troubles.get(table_id, ""),
+            moving=f"buckets {leaving[0]} to {leaving[1] - 1} are leaving" if leaving is not None else "",
+        )
 
     @property
     def keeper(self) -> str:
@@ -254,31 +283,52 @@ class OwnTables:
             self._show(kept)
 
     def _show(self, kept: Kept) -> None:
+        self._kept = kept
         catalogue = self._catalogue = kept.catalogue
-        self._definitions = {each.table.name.lower(): each for each in catalogue.definitions if each.is_seen}
+        definitions = [self._followed(each) for each in catalogue.definitions]
+        self._definitions = {each.table.name.lower(): each for each in definitions if each.is_seen}
         self._tables = {name: each.table for name, each in self._definitions.items()}
-        self._by_id = {each.table.id: each for each in catalogue.definitions}
+        self._by_id = {each.table.id: each for each in definitions}
+        for table_id in self._maps.keys() - self._by_id.keys():
+            del self._maps[table_id]
         for table_id in [number for number in self._shards if number not in self._by_id]:
             self._leaving[table_id] = self._shards.pop(table_id)
             self._keys.pop(table_id, None)
         for table_id in [number for number in self._faults if number not in self._by_id]:
             del self._faults[table_id]
+        holders = {each.table.id: each.table.members for each in catalogue.definitions}
         for table_id, (table, buckets) in (
             (number, (each.table, each.buckets)) for number, each in self._by_id.items()
         ):
-            is_here = self._folder and self._member in table.members
+            is_here = self._folder and self._member in holders[table_id]
             if is_here and (table.made or table.version) <= kept.lost_upto:
                 self._faults[table_id] = self._lost(table)
                 self._shards.pop(table_id, None)
             shard = self._shards.get(table_id)
             if shard is not None and shard.table != table:
-                shard.alter(table)
-                self._keys.pop(table_id, None)
+                if msgspec.structs.replace(shard.table, members=table.members) == table:
+                    shard.table = table
+                else:
+                    shard.alter(table)
+                    self._keys.pop(table_id, None)
             if is_here and shard is None and table_id not in self._faults:
-                ranges = [(first, upto) for first, upto, name in buckets.groups if name == self._member]
-                self._shards[table_id] = Shard(
-                    table, self.folder_of(table_id), None, ranges if table.distributed_by else None
-                )
+                ranges = buckets.ranges(self._member) if table.distributed_by else None
+                self._shards[table_id] = Shard(table, self.folder_of(table_id), None, ranges)
+
+    def _followed(self, definition: Definition) -> Definition:
+        """With the map that counts here: that of a move of this member's own comes with its commit."""
+        told, now, table = definition.buckets, self._maps.get(definition.table.id), definition.table
+        if not self._folder or (now is None and self._member not in table.members):
+            now = told
+        elif now is None or is_followed(now, told, self._member):
+            now = self._maps[table.id] = told
+        if now.members:  # others may hold some of it, but their copies do not count
+            table = msgspec.structs.replace(table, members=now.members)
+        return msgspec.structs.replace(definition, table=table, buckets=now)
+
+    def _moved(self, buckets: BucketMap) -> None:
+        """The keeper's: a move is decided."""
+        self.defining.moved(buckets)
 
     def _lost(self, table: OwnTable) -> SiteError:
         return SiteError(
@@ -293,17 +343,21 @@ class OwnTables:
         """A moment to read at: all commits that anybody was told of here are before it."""
         return self._core.now(at_least)
 
-    async def open(self, table_id: int, version: int, read_ts: int, changed: Changed | None = None) -> Snapshot:
+    async def open(self, definition: Definition, read_ts: int, changed: Changed | None = None) -> Snapshot:
         """The member's rows of a table as of `read_ts`; nothing of it goes away before `close`.
 
-        `changed`: what a transaction has written, for its own query. StaleSchema if the table is not of this version
-        here; TimedOut if a commit stays in doubt.
+        `definition`: what the query was planned with. `changed`: what a transaction has written, for its own query.
+        StaleSchema if the table, or where its buckets are, is another here; TimedOut if a commit stays in doubt.
         """
-        shard = self._shard(table_id, version)
+        table_id, version, bucket_map = definition.table.id, definition.table.version, definition.buckets.version
+        _, shard = self.held(table_id, version, bucket_map)
         changes = await self._changes(shard, changed) if changed is not None else None
         await self._core.read(read_ts, frozenset({table_id}))
-        if self._shard(table_id, version) is not shard:
+        # A move that was waited for is another map: its rows are not where the query looks for them.
+        now, again = self.held(table_id, version, bucket_map)
+        if again is not shard:
             raise self._stale(table_id)
+        refuse_earlier(now.buckets, read_ts, now.table.name)
         shard.pin(read_ts)
         try:
             return shard.snapshot(read_ts, changes)
@@ -333,6 +387,8 @@ class OwnTables:
             await _aside(check_writes, len(writes), self._shards[table_id], writes)
         await self._core.read(read_ts, frozenset(by_table))
         self._check_part(part)
+        for table_id in by_table:
+            refuse_earlier(self._by_id[table_id].buckets, read_ts, self._by_id[table_id].table.name)
         met: dict[int, Iterator[Found]] = {}
         for table_id, writes in by_table.items():
             shard = self._shards[table_id]
@@ -373,6 +429,21 @@ class OwnTables:
             raise self._stale(table_id)
         return shard
 
+    def held(self, table_id: int, version: int, bucket_map: int) -> tuple[Definition, Shard]:
+        """The table as it is here. StaleSchema unless these are the versions that count."""
+        shard = self._shard(table_id, version)
+        if self._by_id[table_id].buckets.version != bucket_map:
+            raise self._stale(table_id)
+        return self._by_id[table_id], shard
+
+    async def settled(self, table_id: int, read_ts: int) -> None:
+        """Until all commits to the table up to `read_ts` are here."""
+        await self._core.read(read_ts, frozenset({table_id}))
+
+    async def written(self) -> None:
+        """Until all commits that are here are on disk."""
+        await self._core.written()
+
     def _stale(self, table_id: int) -> StaleSchema:
         known = self._by_id.get(table_id)
         name = f"table {known.table.name}" if known is not None else f"table number {table_id}"
@@ -389,13 +460,19 @@ class OwnTables:
         if self._staging is not None:
             self._staging.receive(sender, message)
 
-    def _admit(self, message: StageRows) -> Shard:
+    def _admit(self, sender: str, message: StageRows) -> Shard:
         """The table that rows are sent ahead for; raises why they are not taken."""
         if not self._folder:
             raise PeerError(f"site {self._member} has no tables")
-        shard = self._shard(message.table, message.version)
-        if self._by_id[message.table].buckets.version != message.bucket_map:
-            raise self._stale(message.table)
+        definition, shard = self.held(message.table, message.version, message.bucket_map)
+        if message.buckets is not None:  # they count if the keeper commits a move that names them
+            first, upto = message.buckets
+            ranges = definition.buckets.ranges(sender)
+            if sender in definition.buckets.members:
+                ranges = ((0, shard.table.buckets),)
+            if not any(begin <= first < upto <= end for begin, end in ranges):
+                raise PeerError(f"buckets {first} to {upto} of table {shard.table.name}, which {sender} does not have")
+            return shard
         if message.is_changes:  # which there are is known when all have come: `_lay` looks again
             rights = self._rights_of(message.user, message.roles)
             if not any(rights.may(action, self._member, shard.table.name) for action in _ACTIONS):
@@ -476,6 +553,10 @@ class OwnTables:
                 await asyncio.sleep(min(ahead_s, self._limits.clock_ahead_s))
         return outcome
 
+    async def move(self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int) -> Outcome:
+        """A move of a group, which this member, the keeper, decides."""
+        return await self._core.submit(txn, first_start, parts, read_ts, self._member)
+
     def _decider(self) -> str:
         """Of statements whose rows were computed or loaded here: they may be others when it is said again."""
         data = [name for name, each in self._config.members.items() if each.role is Role.DATA]
@@ -485,6 +566,9 @@ class OwnTables:
         """What the writes meet here; errors are why they cannot be written. At once, unless files have to be read."""
         if (stale := self._stale_part(part)) is not None:
             return Looked(stale=stale)
+        if part.staged and (moving := part.staged[0].moving) is not None:
+            return self._look_moving(part, part.staged[0], moving)
+        self.moves.refuse_frozen(part, self._shards)
         self._on_write(query, part, sorted(self._by_id[number].table.name for number in _tables(part)))
         by_table: dict[int, list[Write]] = {}
         for write in part.writes:
@@ -505,6 +589,13 @@ class OwnTables:
             table_id: found_of(self._by_id[table_id].table, each.writes, each.found) for table_id, each in asked.items()
         }
         return self._looked(part, met)
+
+    async def _look_moving(self, part: Part, staged: Staged, moving: Moving) -> Looked:
+        looked = await self.moves.look(part, staged, moving)
+        if (stale := self._stale_part(part)) is not None:
+            self._discard(looked.laid)
+            return Looked(stale=stale)
+        return looked
 
     async def _look_aside(
         self, query: QueryId, part: Part, read_ts: int, by_table: dict[int, list[Write]], is_checked: bool
@@ -529,6 +620,11 @@ class OwnTables:
         if (stale := self._stale_part(part)) is not None:
             self._discard(_as_files(laid))
             return Looked(stale=stale)
+        try:
+            self.moves.refuse_frozen(part, self._shards)  # a group may have begun to leave
+        except SkerryError:
+            self._discard(_as_files(laid))
+            raise
         return self._looked(part, met, laid)
 
     def _looked(
@@ -543,7 +639,9 @@ class OwnTables:
         return Looked(
             tuple(next(found[write.table]) for write in part.writes),
             tuple(Found(each.newest_ts, rows=each.rows) for _, each in laid),
-            kept_from=max((shard.manifest.kept_ts for shard in shards), default=0),
+            kept_from=max(
+                (max(shard.manifest.kept_ts, self._by_id[shard.table.id].buckets.since) for shard in shards), default=0
+            ),
             laid=_as_files(laid),
             layouts=tuple((shard.table.id, ids_of(shard.table)) for shard in shards if shard.table.next_column),
         )
@@ -563,7 +661,7 @@ class OwnTables:
             self._check_rights(part.user, part.roles, shard.table.name, actions)
             await self._core.read(upto_ts, frozenset({staged.table}))
             await self._core.written()
-            files, turn = self._file_keys(shard)
+            files, turn = self.file_keys(shard)
             async with turn:
                 return await self._flusher.beside(
                     shard, upto_ts, lambda: partial(lay_out, spool, _layout(shard, files, read_ts), staged)
@@ -596,7 +694,7 @@ class OwnTables:
 
     async def _rows(self, shard: Shard, writes: list[Write], read_ts: int = _LATEST) -> list[FoundRow]:
         """The version of each write's key at that moment: the newest, which locks keep the newest."""
-        files, turn = self._file_keys(shard)
+        files, turn = self.file_keys(shard)
         asked = ask(shard, writes, read_ts)
         if not asked.needs_files:
             return asked.found
@@ -608,7 +706,7 @@ class OwnTables:
         finally:
             shard.unpin(pinned_ts)
 
-    def _file_keys(self, shard: Shard) -> tuple[FileKeys, asyncio.Lock]:
+    def file_keys(self, shard: Shard) -> tuple[FileKeys, asyncio.Lock]:
         """Whoever asks for keys has the lock. They go when the table is altered."""
         return self._keys.setdefault(shard.table.id, (FileKeys(shard.table, shard.folder), asyncio.Lock()))
 
@@ -617,8 +715,13 @@ class OwnTables:
     ) -> None:
         for each in staged:
             if (shard := self._shards.get(each.table)) is not None:
-                shard.load(commit_ts, laid_of(each))
+                laid = laid_of(each)
+                shard.load(commit_ts, laid)
+                if laid.buckets is not None:
+                    self._place(shard, msgspec.structs.replace(laid.buckets, since=commit_ts))
                 self.on_flushed()
+            if each.moving is not None and self._moves is not None:
+                self._moves.release(each.moving.rows)
         for table_id in {write.table for write in writes}:
             shard = self._shards.get(table_id)
             if shard is not None:  # else the table was dropped meanwhile
@@ -626,9 +729,19 @@ class OwnTables:
                 # They may have been prepared before it was altered.
                 shard.apply(commit_ts, relaid_pairs(pairs, dict(layouts).get(table_id, ()), shard.table))
 
+    def _place(self, shard: Shard, buckets: BucketMap) -> None:
+        """A move of this member's own is committed: from now on its buckets are others."""
+        self._maps[shard.table.id] = buckets
+        if shard.table.distributed_by:
+            shard.ranges = buckets.ranges(self._member)
+        self._show(self._kept)
+
     def _discard(self, staged: tuple[Staged, ...]) -> None:
-        """Files of a transaction that came to nothing. What was sent ahead stays for its next attempt."""
+        """Files of a transaction that came to nothing. What was sent ahead stays for its next attempt, but for a move,
+        which is another one then."""
         for each in staged:
+            if each.moving is not None and self._moves is not None:
+                self._moves.release(each.moving.rows)
             if each.body:
                 names = [file.name for file in laid_of(each).added]
                 self._own(asyncio.to_thread(remove_files, self.folder_of(each.table), names), "staged files")

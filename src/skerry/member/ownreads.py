@@ -71,7 +71,10 @@ class OwnReads:
                 )
             return as_of
         leaves = (leaf for fragment in plan.fragments for leaf in fragment.leaves if isinstance(leaf, TableLeaf))
-        return self._own.now() if any(leaf.table.lower() in self._own.definitions for leaf in leaves) else 0
+        known = (self._own.definitions.get(leaf.table.lower()) for leaf in leaves)
+        since = [each.buckets.since for each in known if each is not None]
+        # Not before the last move, whatever the clock here says: with the map of now rows were elsewhere then.
+        return self._own.now(max(since)) if since else 0
 
     # --- what is here -------------------------------------------------------------------------------
     def parts(self) -> tuple[TablePart, ...]:
@@ -105,7 +108,7 @@ class OwnReads:
         if not read_ts:  # its initiator took it for another table
             raise stale(self._member, table.name)
         changed = next((each for each in changes if each.table == table.id), None)
-        snapshot = await self._own.open(table.id, table.version, read_ts, changed)
+        snapshot = await self._own.open(definition, read_ts, changed)
         try:
             folder = self._own.folder_of(table.id)
             await self._workers.run(_check_files, self._checked, folder, (*snapshot.plain, *snapshot.touched))

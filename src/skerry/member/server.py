@@ -88,6 +88,7 @@ from skerry.wire.messages import (
     Started,
     Tables,
 )
+from skerry.wire.moving_messages import GroupSent, Rebalance, Rebalanced, SendGroup
 from skerry.wire.peers import Peers
 from skerry.wire.ports import DataPorts
 from skerry.wire.proof import Secret
@@ -233,6 +234,7 @@ class Member:
             self.rulebook.rights_of,
             self.transactions,
             self.own,
+            self._peers_up,
         )
         self.own_reads = OwnReads(self.name, self.own_tables, self.workers, self.transactions)
         self.peer_tables = PeerTables(
@@ -472,6 +474,12 @@ class Member:
                 self.send(sender, self.changing.statuses.here(message))
             case StatusOf():
                 self.changing.statuses.told(sender, message)
+            case SendGroup():
+                self.own(self.changing.rebalancing.send_here(sender, message), "rows that move")
+            case Rebalance():
+                self.own(self.changing.rebalancing.rebalance_here(sender, message), "rebalance")
+            case GroupSent() | Rebalanced():
+                self.changing.rebalancing.told(sender, message)
             case FindRows():
                 self.own(self.changing.finding.here(sender, message), "rows of a transaction")
             case RowsFound():

@@ -55,7 +55,7 @@ class Staging:
         workers: Workers,
         send: Callable[[str, Message], None],
         own: Callable[[Coroutine[Any, Any, None], str], None],
-        admit: Callable[[StageRows], Shard],
+        admit: Callable[[str, StageRows], Shard],
     ) -> None:
         self._member = member
         self._folder = os.path.join(folder, STAGING)
@@ -74,7 +74,7 @@ class Staging:
         try:
             stage = self._stages.get(key)
             if message.number == 0 and stage is None:
-                stage = self._stages[key] = self._begun(message)
+                stage = self._stages[key] = self._begun(sender, message)
             if stage is None or stage.error is not None:
                 return  # it was told
             if message.number != stage.upto or stage.waiting >= STAGED_AHEAD:
@@ -87,15 +87,16 @@ class Staging:
             return
         self._own(self._take(sender, key, stage, message), f"rows of query {message.query}")
 
-    def _begun(self, message: StageRows) -> _Stage:
+    def _begun(self, sender: str, message: StageRows) -> _Stage:
         if len(self._stages) >= STAGED_AT_ONCE:
             raise Overloaded(
                 f"site {self._member}: {len(self._stages)} large writes are under way; try again shortly",
                 member=self._member,
             )
-        shard = self._admit(message)
+        shard = self._admit(sender, message)
         path = os.path.join(self._folder, uuid.uuid4().hex)
-        spool = Spool(shard.table, path, shard.ranges, self._memory_bytes, is_changes=message.is_changes)
+        ranges = shard.ranges if message.buckets is None else (message.buckets,)
+        spool = Spool(shard.table, path, ranges, self._memory_bytes, is_changes=message.is_changes)
         return _Stage(spool)
 
     def _memory_bytes(self) -> int:

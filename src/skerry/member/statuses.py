@@ -103,6 +103,7 @@ def _columns(lines: Sequence[tuple[OwnTable, str, TableStatus]]) -> Mapping[str,
         "last_cleanup": [_moment(each.cleaned_us) for each in found],
         "cleanup_did": [_cleanup(each) for each in found],
         "history_from": [_moment(each.history_us) for each in found],
+        "moving": [each.moving or None for each in found],
         "problem": [each.problem or None for each in found],
     }
 

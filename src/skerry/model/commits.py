@@ -10,6 +10,7 @@ import enum
 import msgspec
 
 from skerry.model.ids import QueryId
+from skerry.model.sharded import BucketMap
 
 
 class TransactionId(msgspec.Struct, frozen=True, array_like=True, order=True):
@@ -58,12 +59,27 @@ class Write(msgspec.Struct, frozen=True, array_like=True):
     is_counted: bool = True
 
 
+class Moving(msgspec.Struct, frozen=True, array_like=True):
+    """A move of the buckets from `first` to `upto`. `buckets`: the map as it shall be, but for `since`.
+
+    `rows`: the id under which the source has sent their rows ahead to the target.
+    """
+
+    buckets: BucketMap
+    first: int
+    upto: int
+    source: str
+    target: str
+    rows: QueryId
+
+
 class Staged(msgspec.Struct, frozen=True, array_like=True):
     """Rows that were sent ahead, to become rows of the table. They lock the whole table at their member.
 
     `files`: the names under which they were sent. `is_ordered`: of two rows with one key the first is kept, or the last
     replaces it; rows of a query have no order. `body`: the files that they came to, which only the participant knows.
-    `is_changes`: each row says itself what becomes of it (`Change`).
+    `is_changes`: each row says itself what becomes of it (`Change`). `moving`: they come from another member, or go to
+    it.
     """
 
     table: int
@@ -72,6 +88,7 @@ class Staged(msgspec.Struct, frozen=True, array_like=True):
     is_ordered: bool = False
     body: bytes = b""
     is_changes: bool = False
+    moving: Moving | None = None
 
 
 class Versions(msgspec.Struct, frozen=True, array_like=True):
@@ -155,13 +172,17 @@ class Aborted(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 class Decision(msgspec.Struct, frozen=True, array_like=True, tag=4):
-    """The decider's word, and who must hear it. `commit_ts` 0 is an abort, which nobody needs to be told."""
+    """The decider's word, and who must hear it. `commit_ts` 0 is an abort, which nobody needs to be told.
+
+    `moved`: the bucket map that this commit makes.
+    """
 
     txn: TransactionId
     first_start: int
     commit_ts: int
     rows: int = 0
     participants: tuple[str, ...] = ()
+    moved: BucketMap | None = None
 
 
 class Finished(msgspec.Struct, frozen=True, array_like=True, tag=5):

@@ -255,6 +255,16 @@ DEFINED_KEPT = 1000
 DEFINED_WAIT_S = 15.0
 CATCH_UP_S = 2.0
 STATUS_WAIT_S = 3.0  # for each member's part of SHOW TABLE STATUS
+# A move of a group: bytes of files that go at once, for which writes to them wait; for the source to have sent them,
+# and how long it then keeps them for a commit that does not come; attempts, and the pause before the next; the least
+# pause after a move, in which statements that met it are planned again; lines of a plan that are told
+MOVE_BYTES = 32 * MIB
+MOVE_SENT_S = 120.0
+MOVE_KEPT_S = 30.0
+MOVE_TRIES = 5
+MOVE_PAUSE_S = 0.3
+MOVE_APART_S = 0.4
+MOVES_TOLD = 1000
 # Before a write that met another one is tried again: at first, and at most
 CHANGE_PAUSE_S = 0.005
 CHANGE_PAUSE_MAX_S = 0.2
@@ -391,6 +401,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     transactions_of_user: int = 20
     transaction_idle_s: float = 60.0
     transaction_s: float = 480.0
+    # of rows of our own tables that move between members, in a second
+    move_bytes_s: int = 16 * MIB
     jobs: int = 1000
     cancelled_tags: int = 10_000
 

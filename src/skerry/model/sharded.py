@@ -25,6 +25,7 @@ class OwnTable(msgspec.Struct, frozen=True, array_like=True):
 
     `distributed_by`: () for a table with a copy at every member (GLOBALLY). `next_column`: 0 until it is altered for
     the first time; then columns have numbers, this is the next one, and `made` is the version that it began with.
+    `is_placed`: its members were said (IN), and no other gets rows of it.
     """
 
     id: int
@@ -37,6 +38,7 @@ class OwnTable(msgspec.Struct, frozen=True, array_like=True):
     buckets: int = 16384
     next_column: int = 0
     made: int = 0
+    is_placed: bool = False
 
 
 def numbered(table: OwnTable) -> OwnTable:
@@ -50,12 +52,19 @@ def numbered(table: OwnTable) -> OwnTable:
 class BucketMap(msgspec.Struct, frozen=True, array_like=True):
     """Ranges of buckets (`first`, exclusive `upto`, member), in order, without holes.
 
-    `version` rides on each request.
+    `version` rides on each request. `since`: the moment of the last move. Before it rows were elsewhere: with this map
+    nobody reads them. `members`: of a table with copies, whose count; () while they are those of the table.
     """
 
     table: int
     version: int
     groups: tuple[tuple[int, int, str], ...]
+    since: int = 0
+    members: tuple[str, ...] = ()
+
+    def ranges(self, member: str) -> tuple[tuple[int, int], ...]:
+        """The member's own."""
+        return tuple((first, upto) for first, upto, owner in self.groups if owner == member)
 
 
 class Making(msgspec.Struct, frozen=True, array_like=True):
@@ -81,7 +90,8 @@ class Definition(msgspec.Struct, frozen=True, array_like=True):
 class TableStatus(msgspec.Struct, frozen=True, array_like=True):
     """What a member holds of a table, and what its upkeep did last. Moments are microseconds, 0: never, or not known.
 
-    `history_us`: no earlier moment can be read. `problem`: why the rest is not known, or what is wrong.
+    `history_us`: no earlier moment can be read. `problem`: why the rest is not known, or what is wrong. `moving`: what
+    goes to another member now.
     """
 
     table: int
@@ -98,6 +108,7 @@ class TableStatus(msgspec.Struct, frozen=True, array_like=True):
     files_removed: int = 0
     history_us: int = 0
     problem: str = ""
+    moving: str = ""
 
 
 class Create(msgspec.Struct, frozen=True, array_like=True, tag=0):

@@ -26,7 +26,7 @@ from skerry.model.variables import Variable
 from skerry.sql.asof import Said, taken_out
 from skerry.sql.columntypes import type_text
 from skerry.sql.constants import Unsure, is_plain
-from skerry.sql.definitions import alter_table, create_table, new_name
+from skerry.sql.definitions import alter_table, create_table, members_named, new_name
 from skerry.sql.grammar.changes import Changed, ChangeGrammar, Defined, Inserted, Merged, Piece, TableDefinition, When
 from skerry.sql.grammar.cursor import Mismatch
 from skerry.sql.keys import keys_said
@@ -44,6 +44,7 @@ from skerry.sql.owntables import (
     Insert,
     Known,
     Merge,
+    Rebalance,
     Rollback,
     ShowCreateTable,
     ShowTableStatus,
@@ -65,7 +66,7 @@ _VALUE = "skerry_value_"
 _ALL_DELETED = "all rows are deleted, whose keys are read first"
 _ADMITTED = (
     "CREATE TABLE, DROP TABLE, TRUNCATE TABLE, ALTER TABLE, INSERT, UPDATE, DELETE, MERGE, BEGIN, COMMIT, "
-    "ROLLBACK, FLUSH TABLE, SHOW CREATE TABLE and SHOW TABLE STATUS"
+    "ROLLBACK, FLUSH TABLE, REBALANCE TABLES, SHOW CREATE TABLE, SHOW TABLE STATUS and SHOW REBALANCE"
 )
 
 
@@ -230,6 +231,10 @@ class _Reader:
             return ShowCreateTable(self._only())
         if grammar.take_words("SHOW", "TABLE", "STATUS"):
             return ShowTableStatus(self._only() if grammar.peek() else None)
+        if grammar.take_words("REBALANCE", "TABLES"):
+            return Rebalance(self._leaving(), is_plan=False)
+        if grammar.take_words("SHOW", "REBALANCE"):
+            return Rebalance(self._leaving(), is_plan=True)
         if grammar.take_words("START", "TRANSACTION"):
             grammar.ended()
             return Begin()
@@ -253,6 +258,12 @@ class _Reader:
             return CreateAs(None)
         check_said(said.query, said.tokens, self.text)
         return CreateAs(self._bound_query(said.query, said.tokens))
+
+    def _leaving(self) -> tuple[str, ...]:
+        """Members that shall have no rows any more."""
+        leaving = self.grammar.names() if self.grammar.take_words("WITHOUT") else []
+        self.grammar.ended()
+        return members_named("WITHOUT", leaving, self.known, self.text)
 
     def _only(self) -> OwnTable:
         table = self._named(False)

@@ -38,7 +38,7 @@ def create_table(said: TableDefinition, known: Known, text: str) -> CreateTable:
     )
     for column, defined in zip(columns, said.columns, strict=True):
         _check_default(column, defined, text)
-    table = OwnTable(0, name, 0, columns, key, distributed, members)
+    table = OwnTable(0, name, 0, columns, key, distributed, members, is_placed=said.members is not None)
     buckets = _buckets(said, len(members), text)
     return CreateTable(
         table if buckets is None else msgspec.structs.replace(table, buckets=buckets), said.if_not_exists
@@ -148,17 +148,20 @@ def _distributed(
 
 
 def _members(said: list[exp.Identifier] | None, known: Known, text: str) -> tuple[str, ...]:
-    if said is None:
-        return tuple(known.members)
+    return tuple(known.members) if said is None else members_named("IN", said, known, text)
+
+
+def members_named(word: str, said: list[exp.Identifier], known: Known, text: str) -> tuple[str, ...]:
+    """Members with data, as the configuration spells them; SqlError for any other."""
     spelled = {member.lower(): member for member in known.members}
     found: list[str] = []
     for node in said:
         member = spelled.get(node.name.lower())
         if member is None:
-            message = f"IN: unknown member {node.name[:100]}{did_you_mean(node.name, known.members)}"
+            message = f"{word}: unknown member {node.name[:100]}{did_you_mean(node.name, known.members)}"
             raise error_at(f"{message} (members with data: {', '.join(known.members)})", text, node)
         if member in found:
-            raise error_at(f"IN: member {member} stands there twice", text, node)
+            raise error_at(f"{word}: member {member} stands there twice", text, node)
         found.append(member)
     return tuple(found)
 

@@ -115,6 +115,14 @@ class ShowTableStatus:
 
 
 @dataclass(frozen=True)
+class Rebalance:
+    """One move of a group of rows, or only what there is to move. `leaving`: members that shall have none."""
+
+    leaving: tuple[str, ...]
+    is_plan: bool
+
+
+@dataclass(frozen=True)
 class Begin:
     pass
 
@@ -202,6 +210,7 @@ Definition = (
     | FlushTable
     | ShowCreateTable
     | ShowTableStatus
+    | Rebalance
     | Begin
     | Commit
     | Rollback
@@ -273,6 +282,6 @@ _FIRST = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "BEGIN", "COMMIT", "R
 _EXPLAINED = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 _FIRST_TWO = frozenset(
     {("CREATE", "TABLE"), ("DROP", "TABLE"), ("ALTER", "TABLE"), ("TRUNCATE", "TABLE"), ("FLUSH", "TABLE")}
-    | {("START", "TRANSACTION")}
+    | {("START", "TRANSACTION"), ("REBALANCE", "TABLES"), ("SHOW", "REBALANCE")}
 )
 _FIRST_THREE = frozenset({("SHOW", "CREATE", "TABLE"), ("SHOW", "TABLE", "STATUS")})

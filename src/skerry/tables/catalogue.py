@@ -5,7 +5,7 @@ One member is the keeper. It numbers tables and versions, and tells everybody; n
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -38,6 +38,7 @@ from skerry.model.sharded import (
 )
 from skerry.sql.constants import Misfit, Unsure
 from skerry.tables.columns import fault_of
+from skerry.tables.moves import copies_of
 from skerry.tables.ways import default_of
 from skerry.wire.definition_messages import Define, Defined, Definitions, KnownDefinitions
 from skerry.wire.values import failure_of
@@ -117,6 +118,33 @@ class Keeper:
             version = self.catalogue.version
         self._pending[message.query] = _Pending(version, {asker}, set(up) - {self._member}, now + DEFINE_WAIT_S)
         return [*kept, *self._answers(now)]
+
+    # --- moves ----------------------------------------------------------------------------------------------------
+    def moved(self, buckets: BucketMap) -> list[Instruction]:
+        """A move is decided, and on this member's disk: its map becomes one of the definitions. Said again, nothing."""
+        return self._with(buckets.table, lambda each: _with_map(each, buckets))
+
+    def placed(self, number: int, members: tuple[str, ...]) -> list[Instruction]:
+        """Which members have the table: one that comes gets no rows by that, one that goes has none."""
+        return self._with(number, lambda each: _with_members(each, members))
+
+    def _with(self, number: int, change: Callable[[Definition], Definition]) -> list[Instruction]:
+        now = self.catalogue
+        changed = tuple(change(each) if each.table.id == number else each for each in now.definitions)
+        if changed == now.definitions:
+            return []
+        self.catalogue = Catalogue(now.version + 1, now.next_id, changed)
+        return [self._keep()]
+
+    def is_known(self, member: str) -> bool:
+        """Whether the member has said that all definitions, as they are now, are on its disk."""
+        if member == self._member:
+            return self._durable.version >= self.catalogue.version
+        return self._known.get(member, -1) >= self.catalogue.version
+
+    def check(self) -> None:
+        """SiteError if this keeper may decide nothing: others know more than it."""
+        self._check()
 
     def _check(self) -> None:
         if self._ahead:
@@ -228,7 +256,9 @@ class Keeper:
             self._ahead = ""  # its folder is another one by now, or it was damaged
         self._known[sender] = message.version
         is_behind = message.version < self._durable.version
-        newer = [Send(sender, Definitions(self._durable, self._told_had()))] if is_behind or message.asks else []
+        # What is on its way to disk is told to all when it is there: who asks waits for that.
+        is_answered = message.asks and self._durable.version == self.catalogue.version
+        newer = [Send(sender, Definitions(self._durable, self._told_had()))] if is_behind or is_answered else []
         noted: list[Instruction] = []
         if sender in self._members and message.version > self._had.get(sender, 0):
             self._had[sender] = message.version
@@ -294,6 +324,21 @@ class Follower:
         if catalogue.version > self.catalogue.version:
             self.catalogue = catalogue
         return self.up()
+
+
+def _with_map(definition: Definition, buckets: BucketMap) -> Definition:
+    is_newer = buckets.version > definition.buckets.version
+    return msgspec.structs.replace(definition, buckets=buckets) if is_newer else definition
+
+
+def _with_members(definition: Definition, members: tuple[str, ...]) -> Definition:
+    before, copies = definition.buckets, copies_of(definition)
+    is_so = definition.table.members == members and before.members == copies
+    if is_so or not {*copies, *(owner for *_, owner in before.groups)} <= set(members):
+        return definition
+    table = msgspec.structs.replace(definition.table, members=members)
+    after = msgspec.structs.replace(before, version=before.version + 1, members=copies)
+    return msgspec.structs.replace(definition, table=table, buckets=after)
 
 
 def _filled(definition: Definition) -> Definition:
@@ -362,6 +407,8 @@ def check_catalogue(catalogue: Catalogue) -> None:
         ends = [0] + [upto for _, upto, _ in buckets.groups]
         if not fault and table.distributed_by and (firsts != ends or firsts != sorted(set(firsts))):
             fault = "its buckets have holes"
+        if not fault and not {*buckets.members, *(owner for *_, owner in buckets.groups)} <= set(table.members):
+            fault = "its buckets are at members that do not have it"
         if fault or table.name.lower() in names or table.id in numbers or not 0 < table.id < catalogue.next_id:
             raise PeerError(f"definition of table {table.name[:100]!r}: {fault or 'its name or number is taken'}")
         names.add(table.name.lower())

@@ -9,10 +9,13 @@ from __future__ import annotations
 import enum
 from collections import Counter
 
+import msgspec
+
 from skerry.model.commits import Decision, Fence, Finished, TransactionId
 from skerry.model.errors import Overloaded, PeerError, SkerryError, TimedOut, UserError
 from skerry.model.ids import QueryId
 from skerry.model.limits import CommitLimits
+from skerry.model.sharded import BucketMap
 from skerry.model.transitions import Machine, staying
 from skerry.tables.clock import At, HybridClock
 from skerry.tables.instructions import (
@@ -21,6 +24,7 @@ from skerry.tables.instructions import (
     EndedAlone,
     FenceWritten,
     Instruction,
+    Moved,
     Persist,
     PrepareAlone,
     Send,
@@ -90,6 +94,7 @@ class _Deciding:
         self.unacked: set[str] = set()
         self.commit_ts = 0
         self.rows = 0
+        self.moved: BucketMap | None = None
         self.failure: Failure | None = None
         self.is_retryable = False
         self.is_alone = False
@@ -230,8 +235,14 @@ class Decider:
         deciding.commit_ts = self._clock.tick(at)
         deciding.rows = sum(vote.rows for vote in deciding.votes.values())
         deciding.unacked = set(deciding.participants)
+        deciding.moved = _moved(deciding.request, deciding.commit_ts)
         decision = Decision(
-            vote.txn, deciding.first_start, deciding.commit_ts, deciding.rows, tuple(sorted(deciding.unacked))
+            vote.txn,
+            deciding.first_start,
+            deciding.commit_ts,
+            deciding.rows,
+            tuple(sorted(deciding.unacked)),
+            deciding.moved,
         )
         return [Persist((decision,), (DecisionWritten(vote.txn),))]
 
@@ -281,7 +292,8 @@ class Decider:
         answers = self._answers(deciding, _outcome_of(txn, known, deciding.failure, deciding.is_retryable))
         told = set() if deciding.is_alone else {*deciding.participants, *deciding.askers}
         decided = Decided(txn, deciding.commit_ts, deciding.rows)
-        return [*answers, *(Send(member, decided) for member in sorted(told))]
+        moved = [Moved(deciding.moved)] if deciding.moved is not None else []
+        return [*moved, *answers, *(Send(member, decided) for member in sorted(told))]
 
     def unwritten(self, txn: TransactionId, error: SkerryError) -> list[Instruction]:
         """The decision is surely not on disk, for want of room. It is an abort, and its record follows when it can:
@@ -375,6 +387,13 @@ def longer_s(request: Submit, limits: CommitLimits) -> float:
     """What a large transaction takes longer: to be looked at, and to be written."""
     writes = limits.write_wait_s * max((len(part.writes) for part in request.parts.values()), default=0)
     return writes + (limits.staged_wait_s if any(part.staged for part in request.parts.values()) else 0.0)
+
+
+def _moved(request: Submit | None, commit_ts: int) -> BucketMap | None:
+    """The bucket map that it makes."""
+    parts = request.parts.values() if request is not None else ()
+    moving = [staged.moving for part in parts for staged in part.staged if staged.moving is not None]
+    return msgspec.structs.replace(moving[0].buckets, since=commit_ts) if moving else None
 
 
 def _answer(origin: str, outcome: Outcome) -> Instruction:

@@ -13,6 +13,7 @@ import msgspec
 from skerry.model.commits import Layouts, Part, Record, Staged, TransactionId, Write
 from skerry.model.errors import SkerryError
 from skerry.model.ids import QueryId
+from skerry.model.sharded import BucketMap
 from skerry.wire.commit_messages import CommitMessage, Outcome, State
 from skerry.wire.messages import Failure
 
@@ -94,6 +95,12 @@ class Discard(msgspec.Struct, frozen=True):
     staged: tuple[Staged, ...]
 
 
+class Moved(msgspec.Struct, frozen=True):
+    """A move is decided, and on disk: all members are to be told of this map."""
+
+    buckets: BucketMap
+
+
 class Answer(msgspec.Struct, frozen=True):
     """To who asked for the commit, here. At most one for each `submit`."""
 
@@ -139,7 +146,18 @@ class EndedAlone(msgspec.Struct, frozen=True):
 
 
 Instruction = (
-    Persist | Send | Look | Apply | Discard | Answer | Tell | ReadReady | ReadRefused | PrepareAlone | EndedAlone
+    Persist
+    | Send
+    | Look
+    | Apply
+    | Discard
+    | Moved
+    | Answer
+    | Tell
+    | ReadReady
+    | ReadRefused
+    | PrepareAlone
+    | EndedAlone
 )
 
 

@@ -8,6 +8,7 @@ import msgspec
 
 from skerry.model.commits import Staged
 from skerry.model.errors import SiteError
+from skerry.model.sharded import BucketMap
 from skerry.model.table import ColumnStats
 from skerry.tables.clock import moment_text
 
@@ -46,10 +47,14 @@ class Flush(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Laid(msgspec.Struct, frozen=True, array_like=True):
-    """What staged rows came to: `added` files hold them, and rows of `removed` ones. A participant's `Staged.body`."""
+    """What staged rows came to: `added` files hold them, and rows of `removed` ones. A participant's `Staged.body`.
+
+    `buckets`: of a move, the map that counts from its commit on.
+    """
 
     added: tuple[DataFile, ...]
     removed: tuple[str, ...]
+    buckets: BucketMap | None = None
 
 
 _LAID = msgspec.msgpack.Decoder(Laid)

@@ -38,11 +38,14 @@ from skerry.model.limits import IDS_FORGOTTEN
 from skerry.model.sharded import BucketMap, OwnTable, numbered
 from skerry.tables.catalogue import Kept
 from skerry.tables.manifest import DataFile, Flush, Laid, Manifest, Named
+from skerry.tables.mapping import is_followed
 from skerry.tables.writes import decode_body, encode_body
 
 # Its own statement: a file of an earlier release gets it when it is opened.
 STAGED_SCHEMA = """CREATE TABLE IF NOT EXISTS staged (number INTEGER NOT NULL, table_id INTEGER NOT NULL,
   policy INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (number, table_id))"""
+# The keeper's: maps of moves that it has decided, until its definitions have them.
+MOVED_SCHEMA = "CREATE TABLE IF NOT EXISTS moved (table_id INTEGER PRIMARY KEY, body BLOB NOT NULL)"
 APPLICATION = 1397441874  # "SKER": SQLite's place for whose file it is
 SCHEMA_VERSION = 1
 SCHEMA = """
@@ -88,7 +91,7 @@ class Loaded(msgspec.Struct, frozen=True):
     """All that a member knows when it starts.
 
     `records`: for the cores of commits. Committed ones are without their writes: `commits` has those that history
-    needs, in the order of their times.
+    needs, in the order of their times. `moved`: maps that the keeper has decided, and may not have told yet.
     """
 
     tables: tuple[OwnTable, ...]
@@ -98,6 +101,7 @@ class Loaded(msgspec.Struct, frozen=True):
     commits: tuple[Commit, ...]
     manifests: dict[int, Manifest]
     kept: Kept = Kept()
+    moved: tuple[BucketMap, ...] = ()
 
 
 _pack, _unpack = msgspec.msgpack.encode, msgspec.msgpack.decode
@@ -135,6 +139,7 @@ def load(file: sqlite3.Connection, place: str) -> Loaded:
         commits=tuple(commits),
         manifests=_manifests(file),
         kept=_kept(file),
+        moved=tuple(_unpack(body, type=BucketMap) for (body,) in file.execute("SELECT body FROM moved")),
     )
 
 
@@ -207,14 +212,23 @@ def keep(file: sqlite3.Connection, kept: Kept, member: str) -> None:
     if kept.catalogue.version == before:
         file.execute("INSERT OR REPLACE INTO catalogue VALUES (1, ?)", (_pack(kept),))
         return
-    own = {each.table.id: each for each in kept.catalogue.definitions if member in each.table.members}
-    for (number,) in file.execute("SELECT id FROM tables").fetchall():
-        if number not in own:
-            drop_table(file, number)
+    # Of a table that has left this member nothing but history is here. It goes with the table.
+    here = {number for (number,) in file.execute("SELECT id FROM tables")}
+    own = {
+        each.table.id: each
+        for each in kept.catalogue.definitions
+        if member in each.table.members or each.table.id in here
+    }
+    for number in here - own.keys():
+        drop_table(file, number)
     for definition in own.values():
         put_table(file, definition.table)
-        put_map(file, definition.buckets)
+        _follow_map(file, definition.buckets, member)
     file.execute("INSERT OR REPLACE INTO catalogue VALUES (1, ?)", (_pack(kept),))
+    versions = {each.table.id: each.buckets.version for each in kept.catalogue.definitions}
+    for number, body in file.execute("SELECT table_id, body FROM moved").fetchall():
+        if number not in versions or _unpack(body, type=BucketMap).version <= versions[number]:
+            file.execute("DELETE FROM moved WHERE table_id = ?", (number,))
 
 
 def put_table(file: sqlite3.Connection, table: OwnTable) -> None:
@@ -266,6 +280,13 @@ def put_map(file: sqlite3.Connection, buckets: BucketMap) -> None:
     found = file.execute("SELECT body FROM maps WHERE table_id = ?", (buckets.table,)).fetchone()
     if found is None or _unpack(found[0], type=BucketMap).version <= buckets.version:
         file.execute("INSERT OR REPLACE INTO maps VALUES (?, ?)", (buckets.table, _pack(buckets)))
+
+
+def _follow_map(file: sqlite3.Connection, buckets: BucketMap, member: str) -> None:
+    """A map of the definitions. One that a move of this member's own makes comes with that, and not before."""
+    found = file.execute("SELECT body FROM maps WHERE table_id = ?", (buckets.table,)).fetchone()
+    if found is None or is_followed(_unpack(found[0], type=BucketMap), buckets, member):
+        put_map(file, buckets)
 
 
 # --- records of commits -----------------------------------------------------------------------------------------------
@@ -340,6 +361,8 @@ def _decide(file: sqlite3.Connection, record: Decision) -> None:
         " VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
         (initiator, local, attempt, record.first_start, record.commit_ts, record.rows, _pack(record.participants)),
     )
+    if record.moved is not None:
+        file.execute("INSERT OR REPLACE INTO moved VALUES (?, ?)", (record.moved.table, _pack(record.moved)))
 
 
 def _name_staged(file: sqlite3.Connection, number: int, commit_ts: int) -> None:
@@ -348,6 +371,8 @@ def _name_staged(file: sqlite3.Connection, number: int, commit_ts: int) -> None:
         laid = _unpack(body, type=Laid)
         (generation,) = file.execute("SELECT generation FROM tables WHERE id = ?", (table,)).fetchone()
         flushed(file, table, Flush(generation + 1, commit_ts, laid.added, laid.removed))
+        if laid.buckets is not None:
+            put_map(file, msgspec.structs.replace(laid.buckets, since=commit_ts))
 
 
 def _put(

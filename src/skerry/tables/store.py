@@ -24,7 +24,7 @@ from skerry.tables import records
 from skerry.tables.catalogue import Kept
 from skerry.tables.durable import Lock, make_folder, sync_folder
 from skerry.tables.manifest import Flush
-from skerry.tables.records import APPLICATION, SCHEMA, SCHEMA_VERSION, STAGED_SCHEMA, Loaded
+from skerry.tables.records import APPLICATION, MOVED_SCHEMA, SCHEMA, SCHEMA_VERSION, STAGED_SCHEMA, Loaded
 
 FILE = "tables.sqlite"
 
@@ -281,6 +281,7 @@ class Store:
         if version == 0:
             file.executescript(SCHEMA)
         file.execute(STAGED_SCHEMA)
+        file.execute(MOVED_SCHEMA)
         (found,) = file.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise self._site_error(f"{self.path} is damaged ({found})", _COPY)

@@ -79,6 +79,7 @@ from skerry.wire.messages import (
     Tables,
     Welcome,
 )
+from skerry.wire.moving_messages import GroupSent, Rebalance, Rebalanced, SendGroup
 from skerry.wire.staging_messages import DropRows, RowsStaged, StageRows
 
 # A frame's kind byte. Numbers are never used again for something else.
@@ -130,6 +131,10 @@ KINDS: dict[int, type[Message]] = {
     51: StatusOf,
     52: FindRows,
     53: RowsFound,
+    54: SendGroup,
+    55: GroupSent,
+    56: Rebalance,
+    57: Rebalanced,
     60: SinkOpen,
     61: SinkEnd,
     62: SinkTaken,

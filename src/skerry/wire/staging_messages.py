@@ -11,7 +11,8 @@ class StageRows(Message, frozen=True):
     """From the initiator: some rows, an Arrow batch of all columns of the table. Numbers begin with 0, without gaps.
 
     `stage` says which rows of the query these are: those of its next run have another one. `is_changes`: one column
-    more tells what becomes of each row (`model/commits.Change`).
+    more tells what becomes of each row (`model/commits.Change`). `buckets`: the range that the rows of a move come
+    with; it is the sender's until the move is committed.
     """
 
     query: QueryId
@@ -25,6 +26,7 @@ class StageRows(Message, frozen=True):
     roles: tuple[str, ...]
     rows: bytes
     is_changes: bool = False
+    buckets: tuple[int, int] | None = None
 
 
 class RowsStaged(Message, frozen=True):

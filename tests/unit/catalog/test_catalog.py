@@ -236,7 +236,7 @@ def test_a_table_without_one_of_its_members_is_no_shorter_table(catalog: Catalog
     catalog.define([own(7, "Ledger", ("k",), ("Oslo", "gone", "bergen"))])
     ref = catalog.lookup(("ledger",))
     assert ref is not None
-    with pytest.raises(SiteError, match="table Ledger: 5461 of its 16384 buckets are at members that are not conf"):
+    with pytest.raises(SiteError, match="table Ledger: 5461 of its 16384 buckets are at gone, which is not configured"):
         catalog.parts(ref)
     (line,) = (each for each in catalog.show_tables() if each.table == "Ledger")
     assert "not configured" in line.problem

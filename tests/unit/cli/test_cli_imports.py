@@ -16,7 +16,7 @@ import skerry
 from skerry.cli.main import MEMBER_PACKAGES
 
 CLI = Path(skerry.__file__).with_name("cli")
-TALKING = ("attach", "cancel", "explain", "load", "prompt", "ps", "sql", "submit")
+TALKING = ("attach", "cancel", "explain", "load", "prompt", "ps", "rebalance", "sql", "submit")
 FLOORS = ("catalog", "member", "plan", "spark", "sql", "exchange")
 
 

@@ -188,7 +188,8 @@ def test_help_and_version_load_no_command() -> None:
     assert "skerry://host:port" in help_text
     assert f"The port may be left out if it is {DEFAULT_PORT}" in help_text
     assert set(COMMANDS) == {
-        *("attach", "cancel", "check", "demo", "explain", "load", "ps", "secret", "sql", "submit", "up", "user")
+        *("attach", "cancel", "check", "demo", "explain", "load", "ps", "rebalance", "secret", "sql", "submit"),
+        *("up", "user"),
     }
 
 

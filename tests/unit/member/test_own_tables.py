@@ -82,7 +82,7 @@ async def insert(tables: OwnTables, name: str, *numbers: int) -> State:
 async def rows(tables: OwnTables) -> tuple[int, int]:
     """In files, and beside them."""
     table, moment = tables.definitions["t"].table, tables.now()
-    found = await tables.open(table.id, table.version, moment)
+    found = await tables.open(tables.definitions["t"], moment)
     tables.close(table.id, moment)
     return sum(file.rows for file in (*found.plain, *found.touched)), found.rows.num_rows
 

@@ -489,7 +489,7 @@ syntax error at TO: the statement should end here
 -- case: another statement
 GRANT ALL ON account TO x
 /*
-GRANT is no statement about tables of our own: these are CREATE TABLE, DROP TABLE, TRUNCATE TABLE, ALTER TABLE, INSERT, UPDATE, DELETE, MERGE, BEGIN, COMMIT, ROLLBACK, FLUSH TABLE, SHOW CREATE TABLE and SHOW TABLE STATUS
+GRANT is no statement about tables of our own: these are CREATE TABLE, DROP TABLE, TRUNCATE TABLE, ALTER TABLE, INSERT, UPDATE, DELETE, MERGE, BEGIN, COMMIT, ROLLBACK, FLUSH TABLE, REBALANCE TABLES, SHOW CREATE TABLE, SHOW TABLE STATUS and SHOW REBALANCE
   GRANT ALL ON account TO x
   ^^^^^
 */
