@@ -4,6 +4,7 @@ is there, once."""
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -165,7 +166,8 @@ def test_clocks_that_are_apart(tmp_path: Path) -> None:
         # At one member alone times need no comparing. Who is ahead of the others can tell them nothing.
         assert set(error) == {("oslo", "ledger"), ("bergen", "ledger"), ("bergen", "at_oslo")}
         for why in error.values():
-            assert "the clock of bergen is 10.0 s ahead; at most 5 s are allowed" in why
+            # Less by as long as the message was on its way, which a busy machine makes a while.
+            assert re.search(r"the clock of bergen is (9\.\d|10\.0) s ahead; at most 5 s are allowed", why)
         for connection in connections.values():
             connection.close()
         members.end("bergen")

@@ -43,7 +43,7 @@ __all__ = ["Assign", "Explain", "Query", "Scan", "Statement", "analyse", "render
 _QUERY_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN, TokenType.FROM, TokenType.TABLE}
 _FIRST_WORDS = frozenset(
     "SELECT WITH VALUES FROM TABLE EXPLAIN SHOW DESCRIBE USE ANALYZE DECLARE SET CREATE ALTER DROP TRUNCATE FLUSH"
-    " INSERT UPDATE DELETE MERGE BEGIN COMMIT ROLLBACK".split()
+    " REBALANCE INSERT UPDATE DELETE MERGE BEGIN COMMIT ROLLBACK".split()
 )
 _SLIP = 0.8  # SELEC is a slip, RESET and COMMENT are words of their own
 # Spark's kinds of EXPLAIN that ask for more of the plan: ours is told whole as it is.

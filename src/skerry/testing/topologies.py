@@ -14,6 +14,7 @@ import msgspec
 import pyarrow.parquet as pq
 
 from skerry.spark.engine import Engine
+from skerry.spark.recycled import RecycledSail
 from skerry.testing.cluster import LocalCluster
 from skerry.testing.nasty import SampleTable, make_nasty, write_rows
 from skerry.testing.oracle import TPCH_TABLES, SparkOracle, make_tpch
@@ -156,11 +157,14 @@ def clusters(
 ) -> Iterator[Mapping[str, LocalCluster]]:
     """A cluster of each shape over these files; all share one engine."""
     found = {}
+    spark = {"sail": True} if isinstance(engine, RecycledSail) else None
     with ExitStack() as stack:
         for shape in shapes:
             path = files.root / f"{shape.name}.yaml"
             tables = tuple(files.placed(shape))
-            write_config(path, files.root, tables, sites=shape.data_members, lite=shape.lite, links=shape.links)
+            write_config(
+                path, files.root, tables, sites=shape.data_members, lite=shape.lite, links=shape.links, spark=spark
+            )
             found[shape.name] = stack.enter_context(LocalCluster(str(path), engine=engine))
         yield found
 
