@@ -60,7 +60,7 @@ test-processes: MARKS := -m "e2e and not sail" tests/integration/spark tests/e2e
 SLOW := -m "slow and not spark and not sail and not e2e"
 test-plain: MARKS := -n auto $(SLOW) tests/plans tests/property/exchange tests/sim
 test-plain: PYTEST := $(JAVA) nice -n 19 $(BIN)/python -m pytest
-test-slow: MARKS := $(SLOW) tests/integration/member tests/unit/member
+test-slow: MARKS := $(SLOW) tests/integration/member tests/unit/cli tests/unit/member tests/unit/spark tests/unit/tables
 test-sail test-sites test-processes test-slow test-plain:
 	@mkdir -p build; status=0; $(PYTEST) $(MARKS) $(ARGS) > build/$@.log 2>&1 || status=$$?; cat build/$@.log; exit $$status
 

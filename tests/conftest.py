@@ -43,12 +43,13 @@ settings.register_profile(
 settings.register_profile("mutants", settings.get_profile("default"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile("default")
 
+SLOW_UNITS = ("cli", "member", "spark", "tables")
 # Where `make test` looks for tests with these marks; for slow ones that need an engine, where it looks for that.
 HOMES = {
     "spark": ("integration", "e2e"),
     "sail": ("integration", "e2e"),
     "e2e": ("e2e", "integration/spark"),
-    "slow": ("integration/member", "plans", "property/exchange", "sim", "unit/member"),
+    "slow": ("integration/member", "plans", "property/exchange", "sim", *(f"unit/{each}" for each in SLOW_UNITS)),
 }
 
 # Nowhere here it looks for others: to collect these folders takes seconds.

@@ -27,6 +27,8 @@ from skerry.wire.client_messages import ClientClose, ClientExecute, ClientResult
 from skerry.wire.messages import Failure
 from tests.unit.client.scripted_member import WAIT_S, Answers, Peer, ScriptedMember, member_with
 
+pytestmark = pytest.mark.slow
+
 CITIES = pa.table({"city": ["Bergen", None], "people": [291940, 5]})
 ANSWERS = {
     "SELECT * FROM cities": CITIES,

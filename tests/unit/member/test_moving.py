@@ -31,6 +31,8 @@ from skerry.wire.staging_messages import DropRows, RowsStaged, StageRows
 from skerry.wire.values import error_of
 from tests.unit.tables.test_tables_files import replayed
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("oslo", "bergen", "tromso")
 TABLE = OwnTable(0, "t", 0, (OwnColumn("id", "bigint", False),), ("id",), ("id",), ("oslo", "bergen"))
 ROWS = 300

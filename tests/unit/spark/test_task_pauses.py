@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from skerry.exchange.intake import Intake
 from skerry.exchange.spool import Budget, Entry, Spool
@@ -25,6 +26,8 @@ from skerry.wire.codec import decoded_bytes, encode_batch, encode_schema
 from skerry.wire.session import Identity
 from tests.unit.spark.pausing_task import MEMBER_TO_TASK, READS_NOTHING, TASK_TO_MEMBER
 from tests.unit.spark.task_rows import ROWS, SCHEMA, made
+
+pytestmark = pytest.mark.slow
 
 QUERY = QueryId("oslo", "0" * 32)
 LIMITS = Limits(login_s=0.05, wait_s=0.05)

@@ -18,6 +18,8 @@ from skerry.tables.store import FILE
 from tests.unit.tables.crash_story import KILLED, check, story
 from tests.unit.tables.table_samples import in_memory
 
+pytestmark = pytest.mark.slow
+
 # Where a member may end, and how often the story below passes there at least.
 POINTS = {
     "store.committing": 10,
