@@ -17,6 +17,7 @@ from skerry.tables.flushing import open_shards
 from skerry.tables.store import Store
 from tests.e2e.processes import STOP_S
 from tests.e2e.test_process_tables import Members
+from tests.integration.member.member_sites import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -79,6 +80,12 @@ class Writer:
         self._thread.join(STOP_S)
 
 
+def knows_the_table(members: Members, name: str) -> bool:
+    """Members that have only just met learn of tables a moment later."""
+    with members.connect(name) as connection:
+        return "ledger" in {row[0] for row in connection.cursor().execute("SHOW TABLES").fetchall()}
+
+
 def rows_of(folder: Path, names: tuple[str, ...]) -> dict[str, list[int]]:
     """By member, the numbers of its rows, from its disk alone; nothing else lies in its folder."""
     found = {}
@@ -103,6 +110,7 @@ def test_rows_move_to_a_member_that_came_and_away_from_one_that_goes(tmp_path: P
             cursor.execute(
                 "CREATE TABLE ledger (number BIGINT, said STRING) PRIMARY KEY (number) DISTRIBUTED BY (number)"
             )
+            wait_until(lambda: knows_the_table(members, "bergen"), "bergen knows the table", STOP_S)
             cursor.load("ledger", pa.table({"number": range(LOADED), "said": pa.repeat("l", LOADED)}))
         members.end("oslo", "bergen")
         members.add("tromso")

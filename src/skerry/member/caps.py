@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from skerry.model.errors import Overloaded
-from skerry.model.fragment import Plan
+from skerry.model.fragment import Plan, Rows
 from skerry.model.limits import Limits
 from skerry.model.progress import FragmentProgress
 
@@ -67,9 +67,20 @@ def crowded(caps: Caps, plan: Plan, fragments: Mapping[int, FragmentProgress]) -
         edge = fragment.output.edge
         rows[edge] = rows.get(edge, 0) + fragments[fragment.id].rows
         if rows[edge] > caps.rows:
-            senders = [f"fragment {each.id} at {each.member}" for each in plan.fragments if each.output.edge == edge]
-            return _rows_error(f"edge {edge} got more than {caps.rows} rows, from {' and '.join(senders)}", "")
+            return _crowd(caps, plan, edge)
     return None
+
+
+def crowded_result(caps: Caps, plan: Plan, rows: int) -> Overloaded | None:
+    """The same for the edge that a result of so many rows has come by: what its senders tell may be late."""
+    if not caps.rows or rows <= caps.rows or not isinstance(plan.ends_in, Rows):
+        return None
+    return _crowd(caps, plan, plan.ends_in.edge)
+
+
+def _crowd(caps: Caps, plan: Plan, edge: int) -> Overloaded:
+    senders = [f"fragment {each.id} at {each.member}" for each in plan.fragments if each.output.edge == edge]
+    return _rows_error(f"edge {edge} got more than {caps.rows} rows, from {' and '.join(senders)}", "")
 
 
 def too_much_work(caps: Caps, seconds: Iterable[float], member: str) -> Overloaded | None:

@@ -11,7 +11,7 @@ from skerry.config import FaultPolicy
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.input import Signal
 from skerry.member import clock
-from skerry.member.caps import Caps
+from skerry.member.caps import Caps, crowded_result
 from skerry.member.faults import OPTION, Patience, Watch
 from skerry.member.inputs import Inputs
 from skerry.member.query import (
@@ -90,7 +90,7 @@ class Initiated:
             reading.changes,
             caps,
         )
-        self._work_ms = (caps or Caps()).work_ms
+        self._caps = caps or Caps()
         self.watch = Watch(Patience.of(policy, limits, timeout_s))
         self._inputs = inputs
         self._send = send
@@ -147,7 +147,7 @@ class Initiated:
 
     def tick(self, now: float) -> None:
         self._do(self.core.tick(now))
-        most_s = self._work_ms / 1000
+        most_s = self._caps.work_ms / 1000
         if most_s and self.core.phase is Phase.RUNNING and self.spark_s(now) > most_s:
             shown = f"query {self.query} took more than {most_s:g} s of Spark, all sites together (spark_s)"
             advice = "ask for less at once, or allow more with spark_s, up to limits.spark_s"
@@ -205,6 +205,9 @@ class Initiated:
             many = Overloaded(f"the result has more than {most} rows (limits.result_rows)", suggestion="add a LIMIT")
             self.cancel(many)
             raise many
+        if (crowd := crowded_result(self._caps, self.plan, self._rows().rows)) is not None:
+            self.cancel(crowd)
+            raise crowd
         reach("last page" if page.is_last else "page")
         if page.is_last:
             self._do(self.core.result_complete(clock.now()))

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from skerry.exchange.intake import Intake
-from skerry.member.caps import Caps, caps_of, crowded, too_many_rows, too_much_work
+from skerry.member.caps import Caps, caps_of, crowded, crowded_result, too_many_rows, too_much_work
 from skerry.member.clientoptions import read_options
 from skerry.member.query import Instruction, Phase, QueryCore, QueryFailed, Send
 from skerry.model.errors import Overloaded, UserError
@@ -85,6 +85,15 @@ def test_all_who_send_on_an_edge_count_together_and_no_others() -> None:
     over = crowded(Caps(10), PLAN, progress_of({1: 5, 2: 6, 3: 0}))
     assert over is not None
     assert over.message == "edge 1 got more than 10 rows, from fragment 1 at oslo and fragment 2 at tromso (edge_rows)"
+
+
+def test_the_rows_of_a_result_count_before_their_senders_tell() -> None:
+    assert crowded_result(Caps(10), PLAN, 10) is None
+    assert crowded_result(Caps(), PLAN, 10**12) is None
+    over = crowded_result(Caps(10), PLAN, 11)
+    assert over is not None
+    assert "got more than 10 rows, from fragment 3 at" in over.message
+    assert crowded_result(Caps(10), msgspec.structs.replace(PLAN, ends_in=Count((3,))), 11) is None
 
 
 def test_rows_that_are_only_counted_are_on_no_edge() -> None:
