@@ -42,8 +42,8 @@ test: setup ## every test, and lint
 	@$(MAKE) --no-print-directory --jobs=5 --keep-going test-queries test-sites test-sail test-processes test-plain test-slow lint
 
 # Five of these at a time, the next as soon as one ends: queries on one Spark; all else on one Spark; Sail's, which get
-# on with no Spark in one process; those that start members as processes; what only computes, at the lowest priority;
-# slow ones that need none of this. All but the plain ones wait at times, for members that start, stop, or are given up:
+# on with no Spark in one process; those that start members as processes, on either; what only computes, at the lowest
+# priority; slow ones that need none of this. All but the plain ones wait at times, for members that start, stop, or are given up:
 # the plain ones take what the others leave, and the last that runs is one of theirs, on every core.
 # What all but the first say is shown at their end. Each reads the folders that its tests may be in and no other: to
 # collect all tests takes seven seconds more. tests/conftest.py refuses one that is elsewhere (HOMES).
@@ -54,9 +54,9 @@ APART := $(QUERIES)/test_metamorphic.py $(QUERIES)/test_topologies.py $(QUERIES)
 test-queries:
 	$(PYTEST) -m "spark and not sail and not e2e" $(QUERIES) $(APART:%=--ignore=%) $(ARGS)
 
-test-sail: MARKS := -m sail tests/integration tests/e2e
+test-sail: MARKS := -m sail tests/integration
 test-sites: MARKS := -m "spark and not sail and not e2e" $(filter-out $(QUERIES)/,$(wildcard tests/integration/*/)) $(APART)
-test-processes: MARKS := -m "e2e and not sail" tests/integration/spark tests/e2e
+test-processes: MARKS := -m e2e tests/integration/spark tests/e2e
 SLOW := -m "slow and not spark and not sail and not e2e"
 test-plain: MARKS := -n auto $(SLOW) tests/plans tests/property/exchange tests/sim
 test-plain: PYTEST := $(JAVA) nice -n 19 $(BIN)/python -m pytest

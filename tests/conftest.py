@@ -124,6 +124,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
             continue
         if item.get_closest_marker(mark) and not any(item.path.is_relative_to(TESTS / home) for home in homes):
             raise pytest.UsageError(f"{item.nodeid}: `make test` does not look here for tests marked {mark} (HOMES)")
+    if item.path.is_relative_to(TESTS / "e2e") and not item.get_closest_marker("e2e"):
+        raise pytest.UsageError(f"{item.nodeid}: `make test` looks here for tests marked e2e alone")
     if not any(map(item.get_closest_marker, HOMES)) and any(item.path.is_relative_to(TESTS / home) for home in ENGINES):
         raise pytest.UsageError(f"{item.nodeid}: `make test` looks here for tests that have one of {[*HOMES]} alone")
 

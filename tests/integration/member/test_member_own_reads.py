@@ -199,7 +199,7 @@ def test_a_member_that_was_taken_over_reads_no_other_moment(
     now = timestamp_of(time.time_ns() // 1000)
     for moment, words in ((0, "changed"), (now + seconds(60), "clock"), (-1, "goods")):
         with monkeypatch.context() as patch:
-            patch.setattr(cluster.members["oslo"].own_tables, "now", lambda at=moment: at)
+            patch.setattr(cluster.members["oslo"].own_tables, "now", lambda at_least=0, at=moment: at)
             with pytest.raises(skerry.Error, match=words):
                 oslo.execute("SELECT * FROM goods")
         assert oslo.execute("SELECT * FROM goods").fetchall() == [(1,)]
