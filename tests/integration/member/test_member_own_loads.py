@@ -14,7 +14,7 @@ import skerry
 from skerry.config import load
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
-from tests.integration.member.member_sites import PATIENT, nothing_left, write_sites
+from tests.integration.member.member_sites import PATIENT, nothing_left, wait_until, write_sites
 from tests.integration.member.test_member_own_reads import wait_for
 
 ROWS = 200_000
@@ -41,7 +41,7 @@ def rows(first: int, upto: int, name: str) -> pa.Table:
 
 
 def left_in(cluster: LocalCluster) -> list[str]:
-    """Files that a load has left beside those that manifests name."""
+    """Files that a load has left beside those that manifests name; for a moment also one that a flush is writing."""
     left = []
     for member in ("oslo", "bergen"):
         own = cluster.members[member].own_tables
@@ -88,7 +88,7 @@ def test_rows_are_loaded_whole_or_not_at_all(cluster: LocalCluster) -> None:
     cursor.execute("DELETE FROM goods WHERE id = 6999")
     want = [("few", 2), ("first", ROWS - 7000), ("second", 1999), ("x", 4998)]
     assert cursor.execute("SELECT name, count(*) FROM goods GROUP BY name ORDER BY name").fetchall() == want
-    assert left_in(cluster) == []
+    wait_until(lambda: left_in(cluster) == [], "nothing is left of the rows")
     for member in ("oslo", "bergen"):
         cluster.stop_member(member)
         cluster.start_member(member)
@@ -159,4 +159,4 @@ def test_a_query_writes_more_than_a_message_holds(cluster: LocalCluster, monkeyp
     assert f"{count:,} rows changed" in str(told)
     sums = "SELECT count(*), count(DISTINCT no), sum(extra), count_if(name = 'z') FROM big"
     assert cluster.connect("bergen").cursor().execute(sums).fetchall() == [(2 * count, 2 * count, 6 * count, count)]
-    assert left_in(cluster) == []
+    wait_until(lambda: left_in(cluster) == [], "nothing is left of the rows")
