@@ -97,8 +97,14 @@ class ConnectEngine(SessionEngine):
 
     def _rows_frame(self, is_small: bool, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
         session: Any = self._spark()
+        if rows.num_rows:
+            return ConnectFrame(LocalRelation(rows), session)
         # Sail finds no columns in a stream without rows.
-        return ConnectFrame(LocalRelation(rows, None if rows.num_rows else struct_of(columns).json()), session)
+        return self._no_rows(ConnectFrame(LocalRelation(rows, struct_of(columns).json()), session))
+
+    def _no_rows(self, frame: DataFrame) -> DataFrame:
+        """As `small.rows_frame` has it."""
+        return frame.localCheckpoint(eager=False)
 
     def _numbered(self, frame: DataFrame, schema: Schema) -> DataFrame:
         found: Any = super()._numbered(frame, schema)

@@ -94,6 +94,9 @@ class SailEngine(ConnectEngine):
             self._close()
             raise
 
+    def _no_rows(self, frame: DataFrame) -> DataFrame:
+        return frame  # it plans `IN` alike, whatever it knows
+
     def _close(self) -> None:
         super()._close()
         if self._process is not None:

@@ -21,7 +21,7 @@ from skerry.spark.settings import SparkSettings, batch_conf, cluster_conf, embed
 from skerry.spark.shipping import package_zip
 from skerry.spark.sink import SinkSpec
 from skerry.spark.slots import Slots
-from skerry.spark.small import SmallJobs
+from skerry.spark.small import SmallJobs, rows_frame
 from skerry.spark.source import SourceSpec, source_function
 from skerry.spark.types import struct_of
 from skerry.spark.views import Views
@@ -102,7 +102,7 @@ class ClassicEngine(SessionEngine):
 
     def _rows_frame(self, is_small: bool, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
         session = self._small_jobs().session if is_small else self._spark()
-        return session.createDataFrame(rows, struct_of(columns))
+        return rows_frame(session, columns, rows)
 
     def _close(self) -> None:
         if self._jvm is not None:

@@ -155,7 +155,15 @@ class SmallJobs:
         return read_table(self.session, table, escape_glob).coalesce(1)
 
     def _rows(self, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
-        return self.session.createDataFrame(rows, struct_of(columns)).coalesce(1)
+        return rows_frame(self.session, columns, rows).coalesce(1)
+
+
+def rows_frame(session: SparkSession, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
+    """That there are none is data, and Spark's optimizer is not to know it: it would plan as if the statement said so.
+    Of files it does not know it, and `x IN (SELECT …)` beside an OR is to Spark NULL by one plan and false by another.
+    """
+    frame = session.createDataFrame(rows, struct_of(columns))
+    return frame if rows.num_rows else frame.localCheckpoint(eager=False)
 
 
 @contextmanager

@@ -14,7 +14,8 @@ pytestmark = pytest.mark.spark
 
 # Not the first seeds: those are the ones that `make metamorphic` always sees.
 QUERIES = range(1000, 1007)
-PARTITIONS = range(1000, 1007)
+# The last one: a table without rows that travels is no reason to plan as if the statement said so.
+PARTITIONS = (*range(1000, 1007), 276)
 
 
 @pytest.fixture(scope="module")
