@@ -193,70 +193,138 @@ class Delta:
             raise AssertionError("rows are missing")
 
 
+class Bench:
+    """Two members, and what is written beside them. Each section makes its own tables, samples and bars."""
+
+    def __init__(self, options: Options, scratch: Path, url: str) -> None:
+        keys = itertools.count(10**9)
+        self.options, self.scratch, self.url = options, scratch, url
+        self.ours, self.plain = Skerry(url, keys), Sqlite(os.path.join(scratch, "plain.sqlite"), keys)
+        self.delta = Delta(scratch, keys)
+        self.pairs = _pairs()
+        self.samples: Samples = {}
+        self.bars: list[Bar] = []
+        self.skipped: list[Skipped] = []
+        self.notes: list[str] = []
+        self.rates: dict[str, list[float]] = {}
+        self._made: set[str] = set()
+
+    def define(self, name: str, members: str = SITES[0], keys: range | None = None) -> str:
+        """The table, made and filled once for all sections."""
+        if name not in self._made:
+            self._made.add(name)
+            self.ours.define(name, members)
+            if keys is not None:
+                self.ours.fill(name, keys)
+        return name
+
+    def close(self) -> None:
+        self.ours.close()
+        self.plain.close()
+
+
 def run(options: Options) -> Report:
-    keys = itertools.count(10**9)
+    """All sections, or those that `options.only` names."""
+    if unknown := set(options.only) - set(SECTIONS):
+        raise SystemExit(f"writes has no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
     with tempfile.TemporaryDirectory(prefix="bench-writes") as scratch, members(Path(scratch)) as url:
-        ours, plain = Skerry(url, keys), Sqlite(os.path.join(scratch, "plain.sqlite"), keys)
-        delta = Delta(Path(scratch), keys)
+        bench = Bench(options, Path(scratch), url)
         try:
-            return _measured(options, Path(scratch), url, ours, plain, delta)
+            for name in options.only or SECTIONS:
+                SECTIONS[name](bench)
         finally:
-            ours.close()
-            plain.close()
+            bench.close()
+    rows = f"processes of two members; {KEPT} rows where a table is read, {LARGE} where rows are replaced"
+    more = {"statements/s": {"rates": bench.rates}}
+    title, notes = "Writes to tables of our own", [rows, *bench.notes]
+    return Report("writes", title, "seconds", bench.samples, bench.bars, options, notes, bench.skipped, more)
 
 
-def _measured(options: Options, scratch: Path, url: str, ours: Skerry, plain: Sqlite, delta: Delta) -> Report:
-    ours.define("one", SITES[0])
-    ours.define("two", ", ".join(SITES))
-    samples: Samples = {}
-    skipped: list[Skipped] = []
+def _one_row(bench: Bench) -> None:
+    name = bench.define("one")
     works: dict[str, Callable[[], None]] = {
-        SKERRY: lambda: ours.insert("one"),
-        DELTA: delta.append,
-        SQLITE: plain.insert,
+        SKERRY: lambda: bench.ours.insert(name),
+        DELTA: bench.delta.append,
+        SQLITE: bench.plain.insert,
     }
-    samples["one row"] = interleaved(works, options.rounds * ROWS)
+    taken = bench.samples["one row"] = interleaved(works, bench.options.rounds * ROWS)
+    bench.bars.append(Bar("insert_delta", ratio(taken, SKERRY, DELTA), 0.5))
+    bench.bars.append(Bar("insert_sqlite", ratio(taken, SKERRY, SQLITE), 6.0))
 
-    pairs = _pairs(ours)
-    works = {SKERRY: lambda: ours.insert("one"), TWO: lambda: ours.insert_two("two", pairs)}
-    samples["two members"] = interleaved(works, options.rounds * ROWS)
-    rates = _rates(options, url)
 
-    ours.define("large", SITES[0])
-    ours.fill("large", range(LARGE))
-    starts = itertools.count()
-    works = {
-        SKERRY: lambda: ours.upsert("large", _spread(next(starts))),
-        DELTA: lambda: delta.merge(_spread(next(starts))),
-    }
-    samples[f"upsert of {UPSERT}"] = interleaved(works, options.rounds)
-    samples["scan"] = _scans(options, ours)
-    loads = samples[f"load of {LOADED}, processor time"] = _loads(options, ours, delta)
-    bars = [
-        Bar("insert_delta", ratio(samples["one row"], SKERRY, DELTA), 0.5),
-        Bar("insert_sqlite", ratio(samples["one row"], SKERRY, SQLITE), 6.0),
-        Bar("upsert", ratio(samples[f"upsert of {UPSERT}"], DELTA, SKERRY), 20.0, at_most=False),
-        Bar("scan", ratio(samples["scan"], OVERLAID, FLUSHED), 1.7),
-        Bar("two_members", ratio(samples["two members"], TWO, SKERRY), 2.5),
-        Bar("bulk", min(loads[DELTA]) / min(loads[SKERRY]), 1.0, at_most=False),
-        Bar("clients", ratio(rates, f"{CLIENTS} clients", "1 client"), 4.0, at_most=False),
+def _two_members(bench: Bench) -> None:
+    one, two = bench.define("one"), bench.define("two", ", ".join(SITES))
+    works = {SKERRY: lambda: bench.ours.insert(one), TWO: lambda: bench.ours.insert_two(two, bench.pairs)}
+    taken = bench.samples["two members"] = interleaved(works, bench.options.rounds * ROWS)
+    bench.bars.append(Bar("two_members", ratio(taken, TWO, SKERRY), 2.5))
+
+
+def _clients(bench: Bench) -> None:
+    bench.define("one")
+    bench.rates = rates = _rates(bench)
+    bench.notes += [
+        f"statements/s of {name}: {', '.join(f'{rate:.0f}' for rate in each)}" for name, each in rates.items()
     ]
+    bench.bars.append(Bar("clients", ratio(rates, f"{CLIENTS} clients", "1 client"), 4.0, at_most=False))
+
+
+def _upsert(bench: Bench) -> None:
+    name, starts = bench.define("large", keys=range(LARGE)), itertools.count()
+    spent: dict[str, list[float]] = {SKERRY: [], DELTA: []}
+    works: dict[str, Callable[[], None]] = {
+        SKERRY: lambda: _spent(spent[SKERRY], lambda: bench.ours.upsert(name, _spread(next(starts)))),
+        DELTA: lambda: _spent(spent[DELTA], lambda: bench.delta.merge(_spread(next(starts)))),
+    }
+    taken = bench.samples[f"upsert of {UPSERT}"] = interleaved(works, bench.options.rounds)
+    bench.bars.append(Bar("upsert", ratio(taken, DELTA, SKERRY), 20.0, at_most=False))
+    bench.notes += [f"upsert of {UPSERT}, least processor ms of {each}: {min(ms):.0f}" for each, ms in spent.items()]
+
+
+def _scan(bench: Bench) -> None:
+    taken = bench.samples["scan"] = _scans(bench)
+    bench.bars.append(Bar("scan", ratio(taken, OVERLAID, FLUSHED), 1.7))
+
+
+def _bulk(bench: Bench) -> None:
+    spent = bench.samples[f"load of {LOADED}, processor time"] = _loads(bench)
+    bench.bars.append(Bar("bulk", min(spent[DELTA]) / min(spent[SKERRY]), 1.0, at_most=False))
+
+
+def _syncs(bench: Bench) -> None:
+    two = bench.define("two", ", ".join(SITES))
     try:
-        in_sequence = syncs_of("--member", SITES, lambda: ours.insert_two("two", pairs))
-        bars.append(Bar("syncs_in_sequence", in_sequence, 2.0))
+        in_sequence = syncs_of("--member", SITES, lambda: bench.ours.insert_two(two, bench.pairs))
+        bench.bars.append(Bar("syncs_in_sequence", in_sequence, 2.0))
     except NoTrace as error:
-        skipped.append(Skipped("syncs_in_sequence", str(error)))
+        bench.skipped.append(Skipped("syncs_in_sequence", str(error)))
+
+
+def _update(bench: Bench) -> None:
+    bench.define("large", keys=range(LARGE))
     try:
-        updates = samples["update by key"] = _updates(options, scratch, ours, delta)
-        bars.append(Bar("update", ratio(updates, SPARK, SKERRY), 20.0, at_most=False))
+        updates = bench.samples["update by key"] = _updates(bench)
+        bench.bars.append(Bar("update", ratio(updates, SPARK, SKERRY), 20.0, at_most=False))
     except NoDelta as error:
-        skipped.append(Skipped("update", str(error)))
-    notes = [
-        f"processes of two members; {KEPT} rows where a table is read, {LARGE} where rows are replaced",
-        *(f"statements/s of {name}: {', '.join(f'{rate:.0f}' for rate in each)}" for name, each in rates.items()),
-    ]
-    more = {"statements/s": {"rates": rates}}
-    return Report("writes", "Writes to tables of our own", "seconds", samples, bars, options, notes, skipped, more)
+        bench.skipped.append(Skipped("update", str(error)))
+
+
+SECTIONS: dict[str, Callable[[Bench], None]] = {
+    "one": _one_row,
+    "two": _two_members,
+    "clients": _clients,
+    "upsert": _upsert,
+    "scan": _scan,
+    "bulk": _bulk,
+    "syncs": _syncs,
+    "update": _update,
+}
+
+
+def _spent(into: list[float], work: Callable[[], None]) -> None:
+    """Adds the milliseconds of processor time of this process and all members; a tick of the system's is 10."""
+    before = processor_s()
+    work()
+    into.append((processor_s() - before) * 1e3)
 
 
 def _spread(start: int) -> range:
@@ -265,18 +333,18 @@ def _spread(start: int) -> range:
     return range(start * 7 % step, LARGE, step)
 
 
-def _updates(options: Options, scratch: Path, ours: Skerry, delta: Delta) -> dict[str, list[float]]:
+def _updates(bench: Bench) -> dict[str, list[float]]:
     """One row of the large table by its key, other ones each time; Spark has run the statement before."""
     keys = itertools.count(1, 9973)
-    with DeltaOnSpark(options, delta.copy(scratch / "updated")) as spark:
+    with DeltaOnSpark(bench.options, bench.delta.copy(bench.scratch / "updated")) as spark:
         works: dict[str, Callable[[], None]] = {
-            SKERRY: lambda: ours.update("large", next(keys) % LARGE),
+            SKERRY: lambda: bench.ours.update("large", next(keys) % LARGE),
             SPARK: lambda: spark.run(UPDATE.format(spark.table, next(keys) % LARGE)),
         }
-        return interleaved(works, options.rounds)
+        return interleaved(works, bench.options.rounds)
 
 
-def _pairs(ours: Skerry) -> Iterator[tuple[int, int]]:
+def _pairs() -> Iterator[tuple[int, int]]:
     """Keys of which one is at each member, for ever: found by where a table of both would put them."""
     from skerry.tables.bucket import buckets_of
 
@@ -289,16 +357,15 @@ def _pairs(ours: Skerry) -> Iterator[tuple[int, int]]:
         yield from zip(low, high, strict=False)
 
 
-def _scans(options: Options, ours: Skerry) -> dict[str, list[float]]:
+def _scans(bench: Bench) -> dict[str, list[float]]:
     """The same rows in files, and with the last of them still in memory."""
     for name in (FLUSHED, OVERLAID):
-        ours.define(name, SITES[0])
-        ours.fill(name, range(KEPT))
+        bench.define(name, keys=range(KEPT))
     touched = FLUSH_ROWS - UPSERT  # one more, and they would be flushed
     for first in range(0, touched, UPSERT):
-        ours.upsert(OVERLAID, range(first * 5, first * 5 + UPSERT))
-    works = {name: (lambda name=name: ours.scan(name, KEPT)) for name in (FLUSHED, OVERLAID)}
-    return interleaved(works, options.rounds)
+        bench.ours.upsert(OVERLAID, range(first * 5, first * 5 + UPSERT))
+    works = {name: (lambda name=name: bench.ours.scan(name, KEPT)) for name in (FLUSHED, OVERLAID)}
+    return interleaved(works, bench.options.rounds)
 
 
 class Writing:
@@ -314,19 +381,19 @@ class Writing:
         self._skerry.close()
 
 
-def _loads(options: Options, ours: Skerry, delta: Delta) -> dict[str, list[float]]:
+def _loads(bench: Bench) -> dict[str, list[float]]:
     """Seconds of processor time, of the client and all members, for rows that are new in a table that is new.
 
     Skerry makes as many files of so many rows as delta-rs gets partitions, and syncs them.
     """
     rows, spent = rows_of(range(LOADED)), dict[str, list[float]]({SKERRY: [], DELTA: []})
     parted = rows.append_column("part", pa.array([key % PARTITIONS for key in range(LOADED)], pa.int32()))
-    for turn in range(max(3, options.rounds // 2)):
-        ours.define(f"loaded{turn}", SITES[0])
+    for turn in range(max(3, bench.options.rounds // 2)):
+        name = bench.define(f"loaded{turn}")
         before = processor_s()
-        ours.load(f"loaded{turn}", rows)
+        bench.ours.load(name, rows)
         between = processor_s()
-        delta.load(turn, parted)
+        bench.delta.load(turn, parted)
         spent[SKERRY].append(between - before)
         spent[DELTA].append(processor_s() - between)
     return spent
@@ -347,13 +414,13 @@ def processor_s() -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _rates(options: Options, url: str) -> dict[str, list[float]]:
+def _rates(bench: Bench) -> dict[str, list[float]]:
     """Statements a second of one client, and of many at once, each with a connection."""
     counts = {"1 client": 1, f"{CLIENTS} clients": CLIENTS}
     rates: dict[str, list[float]] = {name: [] for name in counts}
-    with crowd(functools.partial(Writing, url), CLIENTS) as clients:
+    with crowd(functools.partial(Writing, bench.url), CLIENTS) as clients:
         clients.run(CLIENTS, WINDOW_S / 2)
-        for _ in range(max(2, options.rounds // 2)):
+        for _ in range(max(2, bench.options.rounds // 2)):
             for name, count in counts.items():
                 started = time.perf_counter()
                 rates[name].append(len(clients.run(count, WINDOW_S)) / (time.perf_counter() - started))
