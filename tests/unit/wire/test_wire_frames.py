@@ -227,7 +227,7 @@ def test_rows_that_are_loaded_are_a_view_of_their_frame(schema: bytes, piece: in
     rows = pa.record_batch([pa.array(range(9_000)), pa.array(map(str, range(9_000)))], names=["n", "t"])
     for request, number in ((1, 0), (70_000, 300), (1 << 40, 1 << 33)):
         query = QueryId("oslo", "q" * (number % 7 + 1))
-        sent = ClientRows(request, query, number, schema, memoryview(encode_batch(rows)), number == 300)
+        sent = ClientRows(request, query, number, schema, memoryview(encode_batch(rows)).cast("B"), number == 300)
         (frame,) = feed(FrameReader(1 << 30), joined(encode_message(sent)), piece)
         read = decode(frame)
         assert isinstance(read, ClientRows)
