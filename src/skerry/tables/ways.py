@@ -100,16 +100,13 @@ def _inserted(change: Insert, bound: Bound) -> ByTuples:
     assert rows is not None
     _check_count(len(rows) * bound.times, "rows", bound)
     key = [_place(table, column) for column in key_columns(table)]
-    if len(constants) + len(change.markers) == len(table.columns):
-        columns = [
-            [*constants[place]] * bound.times if place in constants else _marked(change, place, bound)
-            for place in range(len(table.columns))
-        ]
-    else:
-        columns = [
-            [*constants[place]] * bound.times if place in constants else _column(change, place, nodes, bound)
-            for place, nodes in enumerate(_nodes(change, rows))
-        ]
+    # A known text's columns are all constants or markers, mostly: then its tree is not walked.
+    is_known = len(constants) + len(change.markers) == len(table.columns)
+    given = dict.fromkeys(range(len(table.columns)), ()) if is_known else dict(enumerate(_nodes(change, rows)))
+    columns = [
+        [*constants[place]] * bound.times if place in constants else _values(change, place, nodes, bound)
+        for place, nodes in given.items()
+    ]
     tuples = encode_plain(zip(*columns, strict=True))
     _check_bytes(sum(map(len, tuples)), bound)
     keys = tuple(zip(*(columns[place] for place in key), strict=True))
@@ -169,8 +166,10 @@ def _column(change: Change, place: int, nodes: Sequence[exp.Expr | None], bound:
     return columns[0] if len(columns) == 1 else [value for together in zip(*columns, strict=True) for value in together]
 
 
-def _marked(change: Insert, place: int, bound: Bound) -> Sequence[Any]:
-    """The same of a column that one marker gives."""
+def _values(change: Insert, place: int, nodes: Sequence[exp.Expr | None], bound: Bound) -> Sequence[Any]:
+    """The same of a row's column, which one marker may give."""
+    if place not in change.markers:
+        return _column(change, place, nodes, bound)
     name, node = change.markers[place]
     return _stored(change, change.table.columns[place], node, bound.values[name])
 
