@@ -38,6 +38,9 @@ def main() -> int:
     parser.add_argument("--shaped", action="store_true", help="wan: times on links of 100 Mbit/s too (needs root)")
     parser.add_argument("--locked", action="store_true", help="overhead, clients, fetch: with users and rights")
     parser.add_argument("--engine", choices=ENGINES, help="star: on this engine only (default: on both)")
+    parser.add_argument(
+        "--only", nargs="+", default=(), metavar="SECTION", help="writes: these sections (default: all)"
+    )
     chosen = parser.parse_args()
     if unknown := set(chosen.names) - set(NAMES):
         parser.error(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
@@ -47,7 +50,7 @@ def main() -> int:
     reports: list[Report] = []
     for name in chosen.names or NAMES:
         scale = chosen.scale or (STAR_SCALE if name == "star" else SCALE)
-        options = Options(scale, chosen.rounds, chosen.heap, chosen.shaped, chosen.locked, engines)
+        options = Options(scale, chosen.rounds, chosen.heap, chosen.shaped, chosen.locked, engines, tuple(chosen.only))
         report = importlib.import_module(f"bench.{name}").run(options)
         publish(report)
         reports.append(report)

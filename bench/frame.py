@@ -54,6 +54,7 @@ class Options:
     shaped: bool = False
     locked: bool = False
     engines: tuple[str, ...] = ENGINES
+    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

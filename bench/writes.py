@@ -8,255 +8,165 @@ from __future__ import annotations
 
 import functools
 import itertools
+import multiprocessing
 import os
-import shutil
-import sqlite3
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import deltalake
 import pyarrow as pa
-import pyarrow.compute as pc
-import yaml
-from rich.console import Console
 
-import skerry
 from bench.crowd import crowd
 from bench.delta_spark import DeltaOnSpark, NoDelta
 from bench.frame import SKERRY, Bar, Options, Report, Samples, Skipped, interleaved, ratio
 from bench.syncs import NoTrace, syncs_of
-from skerry.cli.processes import Members
-from skerry.cli.screen import Screen
-from skerry.cli.secret import ensure_secret
-from skerry.config import load
+from bench.writers import LARGE, SITES, UPDATE, Delta, Skerry, Sqlite, members, processor_s, rows_of, spent_by
 from skerry.model.limits import FLUSH_ROWS
-from skerry.testing.ports import free_ports
 
-SITES = ("oslo", "bergen")
 DELTA, SQLITE, TWO, FLUSHED, OVERLAID = "delta-rs", "sqlite, WAL, FULL", "two members", "flushed", "overlaid"
 SPARK = "Delta on Spark"
 ROWS = 20  # one-row statements a round
 UPSERT = 1000
 KEPT = 100_000  # rows of a table that is read
-LARGE = 1_000_000  # of one whose rows are replaced: one file of delta-rs'
 LOADED = 1_000_000
 PARTITIONS = 16
 CLIENTS = 32
 WINDOW_S = 4.0
-COLUMNS = "(k BIGINT, a INT, b DOUBLE, c STRING, d DATE, e DECIMAL(12,2)) PRIMARY KEY (k) DISTRIBUTED BY (k)"
-SCHEMA = pa.schema(
-    [
-        ("k", pa.int64()),
-        ("a", pa.int32()),
-        ("b", pa.float64()),
-        ("c", pa.string()),
-        ("d", pa.date32()),
-        ("e", pa.decimal128(12, 2)),
-    ]
-)
-ROW = "(?, ?, ?, ?, DATE'2024-02-29', 1.25)"
-INSERT = f"INSERT INTO {{}} VALUES {ROW}"
-UPDATE = "UPDATE {} SET a = 7, c = 'new' WHERE k = {}"
-SCAN = "SELECT count(*) AS n, sum(a) AS a, max(c) AS c FROM {}"
 
 
-def rows_of(keys: range) -> pa.Table:
-    numbers = pa.array(keys, pa.int64())
-    texts = pc.binary_join_element_wise("text", numbers.cast(pa.string()), " ")
-    small = pc.subtract(numbers, pc.multiply(pc.divide(numbers, 1000), 1000))
-    columns: list[Any] = [
-        numbers,
-        small.cast(pa.int32()),
-        pc.divide(numbers.cast(pa.float64(), safe=False), 7.0),
-        texts,
-        pa.repeat(19000, len(keys)).cast(pa.int32()).cast(pa.date32()),
-        pa.repeat(125, len(keys)).cast(pa.decimal128(19, 0)).cast(pa.decimal128(12, 2)),
-    ]
-    return pa.Table.from_arrays(columns, schema=SCHEMA)
+class Bench:
+    """Two members, and what is written beside them. Each section makes its own tables, samples and bars."""
 
+    def __init__(self, options: Options, scratch: Path, url: str) -> None:
+        keys = itertools.count(10**9)
+        self.options, self.scratch, self.url = options, scratch, url
+        self.ours, self.plain = Skerry(url, keys), Sqlite(os.path.join(scratch, "plain.sqlite"), keys)
+        self.delta = Delta(scratch, keys)
+        self.pairs = _pairs()
+        self.samples: Samples = {}
+        self.bars: list[Bar] = []
+        self.skipped: list[Skipped] = []
+        self.notes: list[str] = []
+        self.rates: dict[str, list[float]] = {}
+        self._made: set[str] = set()
 
-@contextmanager
-def members(folder: Path) -> Iterator[str]:
-    """Two members with a folder for their tables. Answers the URL of the first."""
-    ports = free_ports(len(SITES))
-    sites = {
-        site: {"address": f"127.0.0.1:{port}", "spark": {"sail": True}, "tables": {}}
-        for site, port in zip(SITES, ports, strict=True)
-    }
-    file = folder / "skerry.yaml"
-    text = {"cluster": "writes", "data_root": str(folder), "members": sites, "state": str(folder / "state")}
-    file.write_text(yaml.safe_dump(text, sort_keys=False), encoding="utf-8")
-    config = load(file)
-    ensure_secret(config, all_start_here=True)
-    with Members(file, config, Screen(SITES, out=Console(quiet=True)), log_dir=folder) as running:
-        running.wait_ready()
-        yield f"skerry://{config.member(SITES[0]).address}"
-
-
-class Skerry:
-    """`keys` are new ones for ever."""
-
-    def __init__(self, url: str, keys: Iterator[int]) -> None:
-        self._connection = skerry.connect(url)
-        self._cursor = self._connection.cursor()
-        self._keys = keys
-
-    def define(self, name: str, members: str) -> None:
-        self._cursor.execute(f"CREATE TABLE {name} {COLUMNS} IN ({members})")
-
-    def insert(self, name: str) -> None:
-        key = next(self._keys)
-        self._check(self._cursor.execute(INSERT.format(name), [key, key % 1000, key / 7, f"text {key}"]).rowcount, 1)
-
-    def insert_two(self, name: str, pairs: Iterator[tuple[int, int]]) -> None:
-        """Two rows, one at each member."""
-        values = [value for key in next(pairs) for value in (key, key % 1000, key / 7, f"text {key}")]
-        self._check(self._cursor.execute(f"{INSERT.format(name)}, {ROW}", values).rowcount, 2)
-
-    def upsert(self, name: str, keys: range) -> None:
-        values = [(key, key % 1000, key / 7, f"text {key}") for key in keys]
-        cursor = self._cursor.executemany(f"{INSERT.format(name)} ON CONFLICT DO REPLACE", values)
-        self._check(cursor.rowcount, len(keys))
-
-    def update(self, name: str, key: int) -> None:
-        self._check(self._cursor.execute(UPDATE.format(name, "?"), [key]).rowcount, 1)
-
-    def fill(self, name: str, keys: range) -> None:
-        self.load(name, rows_of(keys))
-        self.flush(name)
-
-    def load(self, name: str, rows: pa.Table) -> None:
-        self._check(self._cursor.load(name, rows).rowcount, rows.num_rows)
-
-    def flush(self, name: str) -> None:
-        self._cursor.execute(f"FLUSH TABLE {name}")
-
-    def scan(self, name: str, rows: int) -> None:
-        self._check(self._cursor.execute(SCAN.format(name)).fetchall()[0][0], rows)
+    def define(self, name: str, members: str = SITES[0], keys: range | None = None) -> str:
+        """The table, made and filled once for all sections."""
+        if name not in self._made:
+            self._made.add(name)
+            self.ours.define(name, members)
+            if keys is not None:
+                self.ours.fill(name, keys)
+        return name
 
     def close(self) -> None:
-        self._connection.close()
-
-    @staticmethod
-    def _check(found: int, expected: int) -> None:
-        if found != expected:
-            raise AssertionError(f"{found} rows, not {expected}")
-
-
-class Sqlite:
-    def __init__(self, path: str, keys: Iterator[int]) -> None:
-        self._plain = sqlite3.connect(path, isolation_level=None)
-        for pragma in ("journal_mode = WAL", "synchronous = FULL"):
-            self._plain.execute(f"PRAGMA {pragma}")
-        self._plain.execute("CREATE TABLE t (k INTEGER PRIMARY KEY, a, b, c, d, e)")
-        self._keys = keys
-
-    def insert(self) -> None:
-        key = next(self._keys)
-        self._plain.execute("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", (key, 1, key / 7, f"text {key}", 19000, "1.25"))
-
-    def close(self) -> None:
-        self._plain.close()
-
-
-class Delta:
-    """Two tables: one that is appended to, one of as many rows as Skerry's, in one file, that is merged into."""
-
-    def __init__(self, folder: Path, keys: Iterator[int]) -> None:
-        self._appended, self._merged = str(folder / "appended"), str(folder / "merged")
-        self._keys = keys
-        deltalake.write_deltalake(self._appended, rows_of(range(1)))
-        deltalake.write_deltalake(self._merged, rows_of(range(LARGE)))
-
-    def append(self) -> None:
-        key = next(self._keys)
-        deltalake.write_deltalake(self._appended, rows_of(range(key, key + 1)), mode="append")
-
-    def copy(self, folder: Path) -> str:
-        """Of the large table, as it is."""
-        shutil.copytree(self._merged, folder)
-        return str(folder)
-
-    def merge(self, keys: range) -> None:
-        table = deltalake.DeltaTable(self._merged)
-        merge = table.merge(rows_of(keys), "t.k = s.k", source_alias="s", target_alias="t")
-        merge.when_matched_update_all().when_not_matched_insert_all().execute()
-
-    def load(self, turn: int, rows: pa.Table) -> None:
-        path = f"{self._appended}{turn}"
-        deltalake.write_deltalake(path, rows, partition_by=["part"])
-        if deltalake.DeltaTable(path).count() != rows.num_rows:
-            raise AssertionError("rows are missing")
+        self.ours.close()
+        self.plain.close()
 
 
 def run(options: Options) -> Report:
-    keys = itertools.count(10**9)
+    """All sections, or those that `options.only` names."""
+    if unknown := set(options.only) - set(SECTIONS):
+        raise SystemExit(f"writes has no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
     with tempfile.TemporaryDirectory(prefix="bench-writes") as scratch, members(Path(scratch)) as url:
-        ours, plain = Skerry(url, keys), Sqlite(os.path.join(scratch, "plain.sqlite"), keys)
-        delta = Delta(Path(scratch), keys)
+        bench = Bench(options, Path(scratch), url)
         try:
-            return _measured(options, Path(scratch), url, ours, plain, delta)
+            for name in options.only or SECTIONS:
+                SECTIONS[name](bench)
         finally:
-            ours.close()
-            plain.close()
+            bench.close()
+    rows = f"processes of two members; {KEPT} rows where a table is read, {LARGE} where rows are replaced"
+    more = {"statements/s": {"rates": bench.rates}}
+    title, notes = "Writes to tables of our own", [rows, *bench.notes]
+    return Report("writes", title, "seconds", bench.samples, bench.bars, options, notes, bench.skipped, more)
 
 
-def _measured(options: Options, scratch: Path, url: str, ours: Skerry, plain: Sqlite, delta: Delta) -> Report:
-    ours.define("one", SITES[0])
-    ours.define("two", ", ".join(SITES))
-    samples: Samples = {}
-    skipped: list[Skipped] = []
+def _one_row(bench: Bench) -> None:
+    name = bench.define("one")
     works: dict[str, Callable[[], None]] = {
-        SKERRY: lambda: ours.insert("one"),
-        DELTA: delta.append,
-        SQLITE: plain.insert,
+        SKERRY: lambda: bench.ours.insert(name),
+        DELTA: bench.delta.append,
+        SQLITE: bench.plain.insert,
     }
-    samples["one row"] = interleaved(works, options.rounds * ROWS)
+    taken = bench.samples["one row"] = interleaved(works, bench.options.rounds * ROWS)
+    bench.bars.append(Bar("insert_delta", ratio(taken, SKERRY, DELTA), 0.5))
+    bench.bars.append(Bar("insert_sqlite", ratio(taken, SKERRY, SQLITE), 6.0))
 
-    pairs = _pairs(ours)
-    works = {SKERRY: lambda: ours.insert("one"), TWO: lambda: ours.insert_two("two", pairs)}
-    samples["two members"] = interleaved(works, options.rounds * ROWS)
-    rates = _rates(options, url)
 
-    ours.define("large", SITES[0])
-    ours.fill("large", range(LARGE))
-    starts = itertools.count()
-    works = {
-        SKERRY: lambda: ours.upsert("large", _spread(next(starts))),
-        DELTA: lambda: delta.merge(_spread(next(starts))),
-    }
-    samples[f"upsert of {UPSERT}"] = interleaved(works, options.rounds)
-    samples["scan"] = _scans(options, ours)
-    loads = samples[f"load of {LOADED}, processor time"] = _loads(options, ours, delta)
-    bars = [
-        Bar("insert_delta", ratio(samples["one row"], SKERRY, DELTA), 0.5),
-        Bar("insert_sqlite", ratio(samples["one row"], SKERRY, SQLITE), 6.0),
-        Bar("upsert", ratio(samples[f"upsert of {UPSERT}"], DELTA, SKERRY), 20.0, at_most=False),
-        Bar("scan", ratio(samples["scan"], OVERLAID, FLUSHED), 1.7),
-        Bar("two_members", ratio(samples["two members"], TWO, SKERRY), 2.5),
-        Bar("bulk", min(loads[DELTA]) / min(loads[SKERRY]), 1.0, at_most=False),
-        Bar("clients", ratio(rates, f"{CLIENTS} clients", "1 client"), 4.0, at_most=False),
+def _two_members(bench: Bench) -> None:
+    one, two = bench.define("one"), bench.define("two", ", ".join(SITES))
+    works = {SKERRY: lambda: bench.ours.insert(one), TWO: lambda: bench.ours.insert_two(two, bench.pairs)}
+    taken = bench.samples["two members"] = interleaved(works, bench.options.rounds * ROWS)
+    bench.bars.append(Bar("two_members", ratio(taken, TWO, SKERRY), 2.5))
+
+
+def _clients(bench: Bench) -> None:
+    bench.define("one")
+    bench.rates = rates = _rates(bench)
+    bench.notes += [
+        f"statements/s of {name}: {', '.join(f'{rate:.0f}' for rate in each)}" for name, each in rates.items()
     ]
+    bench.bars.append(Bar("clients", ratio(rates, f"{CLIENTS} clients", "1 client"), 4.0, at_most=False))
+
+
+def _upsert(bench: Bench) -> None:
+    name, starts = bench.define("large", keys=range(LARGE)), itertools.count()
+    spent: dict[str, list[float]] = {SKERRY: [], DELTA: []}
+    works: dict[str, Callable[[], None]] = {
+        SKERRY: lambda: _spent(spent[SKERRY], lambda: bench.ours.upsert(name, _spread(next(starts)))),
+        DELTA: lambda: _spent(spent[DELTA], lambda: bench.delta.merge(_spread(next(starts)))),
+    }
+    taken = bench.samples[f"upsert of {UPSERT}"] = interleaved(works, bench.options.rounds)
+    bench.bars.append(Bar("upsert", ratio(taken, DELTA, SKERRY), 20.0, at_most=False))
+    bench.notes += [f"upsert of {UPSERT}, least processor ms of {each}: {min(ms):.0f}" for each, ms in spent.items()]
+
+
+def _scan(bench: Bench) -> None:
+    taken = bench.samples["scan"] = _scans(bench)
+    bench.bars.append(Bar("scan", ratio(taken, OVERLAID, FLUSHED), 1.7))
+
+
+def _bulk(bench: Bench) -> None:
+    spent = bench.samples[f"load of {LOADED}, processor time"] = _loads(bench)
+    bench.bars.append(Bar("bulk", min(spent[DELTA]) / min(spent[SKERRY]), 1.0, at_most=False))
+
+
+def _syncs(bench: Bench) -> None:
+    two = bench.define("two", ", ".join(SITES))
     try:
-        in_sequence = syncs_of("--member", SITES, lambda: ours.insert_two("two", pairs))
-        bars.append(Bar("syncs_in_sequence", in_sequence, 2.0))
+        in_sequence = syncs_of("--member", SITES, lambda: bench.ours.insert_two(two, bench.pairs))
+        bench.bars.append(Bar("syncs_in_sequence", in_sequence, 2.0))
     except NoTrace as error:
-        skipped.append(Skipped("syncs_in_sequence", str(error)))
+        bench.skipped.append(Skipped("syncs_in_sequence", str(error)))
+
+
+def _update(bench: Bench) -> None:
+    bench.define("large", keys=range(LARGE))
     try:
-        updates = samples["update by key"] = _updates(options, scratch, ours, delta)
-        bars.append(Bar("update", ratio(updates, SPARK, SKERRY), 20.0, at_most=False))
+        updates = bench.samples["update by key"] = _updates(bench)
+        bench.bars.append(Bar("update", ratio(updates, SPARK, SKERRY), 20.0, at_most=False))
     except NoDelta as error:
-        skipped.append(Skipped("update", str(error)))
-    notes = [
-        f"processes of two members; {KEPT} rows where a table is read, {LARGE} where rows are replaced",
-        *(f"statements/s of {name}: {', '.join(f'{rate:.0f}' for rate in each)}" for name, each in rates.items()),
-    ]
-    more = {"statements/s": {"rates": rates}}
-    return Report("writes", "Writes to tables of our own", "seconds", samples, bars, options, notes, skipped, more)
+        bench.skipped.append(Skipped("update", str(error)))
+
+
+SECTIONS: dict[str, Callable[[Bench], None]] = {
+    "one": _one_row,
+    "two": _two_members,
+    "clients": _clients,
+    "upsert": _upsert,
+    "scan": _scan,
+    "bulk": _bulk,
+    "syncs": _syncs,
+    "update": _update,
+}
+
+
+def _spent(into: list[float], work: Callable[[], None]) -> None:
+    """Adds the milliseconds of processor time of this process and all members."""
+    before = processor_s()
+    work()
+    into.append((processor_s() - before) * 1e3)
 
 
 def _spread(start: int) -> range:
@@ -265,18 +175,18 @@ def _spread(start: int) -> range:
     return range(start * 7 % step, LARGE, step)
 
 
-def _updates(options: Options, scratch: Path, ours: Skerry, delta: Delta) -> dict[str, list[float]]:
+def _updates(bench: Bench) -> dict[str, list[float]]:
     """One row of the large table by its key, other ones each time; Spark has run the statement before."""
     keys = itertools.count(1, 9973)
-    with DeltaOnSpark(options, delta.copy(scratch / "updated")) as spark:
+    with DeltaOnSpark(bench.options, bench.delta.copy(bench.scratch / "updated")) as spark:
         works: dict[str, Callable[[], None]] = {
-            SKERRY: lambda: ours.update("large", next(keys) % LARGE),
+            SKERRY: lambda: bench.ours.update("large", next(keys) % LARGE),
             SPARK: lambda: spark.run(UPDATE.format(spark.table, next(keys) % LARGE)),
         }
-        return interleaved(works, options.rounds)
+        return interleaved(works, bench.options.rounds)
 
 
-def _pairs(ours: Skerry) -> Iterator[tuple[int, int]]:
+def _pairs() -> Iterator[tuple[int, int]]:
     """Keys of which one is at each member, for ever: found by where a table of both would put them."""
     from skerry.tables.bucket import buckets_of
 
@@ -289,16 +199,15 @@ def _pairs(ours: Skerry) -> Iterator[tuple[int, int]]:
         yield from zip(low, high, strict=False)
 
 
-def _scans(options: Options, ours: Skerry) -> dict[str, list[float]]:
+def _scans(bench: Bench) -> dict[str, list[float]]:
     """The same rows in files, and with the last of them still in memory."""
     for name in (FLUSHED, OVERLAID):
-        ours.define(name, SITES[0])
-        ours.fill(name, range(KEPT))
+        bench.define(name, keys=range(KEPT))
     touched = FLUSH_ROWS - UPSERT  # one more, and they would be flushed
     for first in range(0, touched, UPSERT):
-        ours.upsert(OVERLAID, range(first * 5, first * 5 + UPSERT))
-    works = {name: (lambda name=name: ours.scan(name, KEPT)) for name in (FLUSHED, OVERLAID)}
-    return interleaved(works, options.rounds)
+        bench.ours.upsert(OVERLAID, range(first * 5, first * 5 + UPSERT))
+    works = {name: (lambda name=name: bench.ours.scan(name, KEPT)) for name in (FLUSHED, OVERLAID)}
+    return interleaved(works, bench.options.rounds)
 
 
 class Writing:
@@ -314,47 +223,44 @@ class Writing:
         self._skerry.close()
 
 
-def _loads(options: Options, ours: Skerry, delta: Delta) -> dict[str, list[float]]:
+def _loads(bench: Bench) -> dict[str, list[float]]:
     """Seconds of processor time, of the client and all members, for rows that are new in a table that is new.
 
     Skerry makes as many files of so many rows as delta-rs gets partitions, and syncs them.
     """
     rows, spent = rows_of(range(LOADED)), dict[str, list[float]]({SKERRY: [], DELTA: []})
     parted = rows.append_column("part", pa.array([key % PARTITIONS for key in range(LOADED)], pa.int32()))
-    for turn in range(max(3, options.rounds // 2)):
-        ours.define(f"loaded{turn}", SITES[0])
+    for turn in range(max(3, bench.options.rounds // 2)):
+        name = bench.define(f"loaded{turn}")
         before = processor_s()
-        ours.load(f"loaded{turn}", rows)
+        bench.ours.load(name, rows)
         between = processor_s()
-        delta.load(turn, parted)
+        bench.delta.load(turn, parted)
         spent[SKERRY].append(between - before)
         spent[DELTA].append(processor_s() - between)
     return spent
 
 
-def processor_s() -> float:
-    """Of this process and those that it started, until now."""
-    pids, ticks = [os.getpid()], 0
-    while pids:
-        pid = pids.pop()
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-            for task in Path(f"/proc/{pid}/task").iterdir():
-                pids += map(int, (task / "children").read_text(encoding="utf-8").split())
-        except OSError:
-            pass  # it has ended
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _rates(options: Options, url: str) -> dict[str, list[float]]:
+def _rates(bench: Bench) -> dict[str, list[float]]:
     """Statements a second of one client, and of many at once, each with a connection."""
     counts = {"1 client": 1, f"{CLIENTS} clients": CLIENTS}
     rates: dict[str, list[float]] = {name: [] for name in counts}
-    with crowd(functools.partial(Writing, url), CLIENTS) as clients:
+    costs: dict[str, list[tuple[float, float]]] = {name: [] for name in counts}
+    with crowd(functools.partial(Writing, bench.url), CLIENTS) as clients:
         clients.run(CLIENTS, WINDOW_S / 2)
-        for _ in range(max(2, options.rounds // 2)):
+        for _ in range(max(2, bench.options.rounds // 2)):
             for name, count in counts.items():
-                started = time.perf_counter()
-                rates[name].append(len(clients.run(count, WINDOW_S)) / (time.perf_counter() - started))
+                started, spent, of_clients = time.perf_counter(), processor_s(), _of_clients()
+                done = len(clients.run(count, WINDOW_S))
+                rates[name].append(done / (time.perf_counter() - started))
+                of_clients = _of_clients() - of_clients
+                costs[name].append((of_clients / done * 1e3, (processor_s() - spent - of_clients) / done * 1e3))
+    for name, each in costs.items():
+        theirs, ours = min(theirs for theirs, _ in each), min(ours for _, ours in each)
+        bench.notes.append(f"{name}, least processor ms of a statement: client {theirs:.2f}, members {ours:.2f}")
     return rates
+
+
+def _of_clients() -> float:
+    """The seconds of processor time of the crowd's processes."""
+    return sum(spent_by(each.pid) for each in multiprocessing.active_children() if each.pid is not None)

@@ -5,6 +5,7 @@ Members that `up` starts write JSON lines (member/loglines.py), so that nobody h
 
 from __future__ import annotations
 
+import asyncio
 import io
 import logging
 import sys
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime
 from enum import Enum
+from typing import TextIO
 
 import msgspec
 
@@ -56,11 +58,49 @@ class Phase(Enum):
 _LEAST = {Phase.STARTING: logging.WARNING, Phase.UP: logging.WARNING, Phase.STOPPING: logging.ERROR}
 
 
+class TurnHandler(logging.StreamHandler[TextIO]):
+    """Lines of one turn of a loop are written together when it ends: statements of some milliseconds have two each. A
+    warning, and a line of another thread, goes out at once, behind those that wait."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._held: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            is_first = not self._held
+            self._held.append(f"{self.format(record)}{self.terminator}")
+            loop = _running_loop() if record.levelno < logging.WARNING else None
+            if loop is None:
+                self.flush()
+            elif is_first:
+                loop.call_soon(self.flush)
+        except Exception:
+            self.handleError(record)
+
+    def flush(self) -> None:
+        self.acquire()
+        try:
+            held, self._held = self._held, []
+            if held:
+                self.stream.write("".join(held))
+            super().flush()
+        finally:
+            self.release()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 def set_up_log(member: str, *, is_debug: bool = False, is_json: bool = False, logs_sql: bool = False) -> None:
     """The log of a member's process: one record a line, to standard error. Other libraries may warn in it."""
     if isinstance(sys.stderr, io.TextIOWrapper):  # whatever the locale says: `up` reads UTF-8
         sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
-    handler = logging.StreamHandler(sys.stderr)
+    handler = TurnHandler(sys.stderr)
     handler.setFormatter(JsonLines(member, logs_sql=logs_sql) if is_json else TextLines(logs_sql=logs_sql))
     ours, others = logging.getLogger("skerry"), logging.getLogger()
     ours.handlers[:] = others.handlers[:] = [handler]

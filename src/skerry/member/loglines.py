@@ -46,7 +46,7 @@ _TRACE_MARK = "  | "  # before each line of a trace, which so is none of the log
 
 def plain(text: str) -> str:
     """One line: the text with its control characters written out; tabs stay."""
-    return text.translate(_IN_TEXT)
+    return text if text.isprintable() else text.translate(_IN_TEXT)  # nothing that is written out is printable
 
 
 def plain_trace(trace: str) -> str:

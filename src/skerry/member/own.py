@@ -54,7 +54,7 @@ from skerry.tables.flushing import Flusher, Upkeep, open_shards
 from skerry.tables.instructions import Found, Looked
 from skerry.tables.laying import Counted, Layout, lay_out
 from skerry.tables.layouts import ids_of, relaid_pairs
-from skerry.tables.lookup import FileKeys, FoundRow, ask
+from skerry.tables.lookup import LATEST, FileKeys, FoundRow, ask, ask_blind
 from skerry.tables.manifest import laid_of
 from skerry.tables.mapping import is_followed, refuse_earlier
 from skerry.tables.outcomes import Known
@@ -68,7 +68,6 @@ from skerry.wire.values import error_of
 _T = TypeVar("_T")
 _ACTIONS: tuple[Action, ...] = ("insert", "update", "delete")
 _STOP_S = 2.0  # for commits under way, when the member stops
-_LATEST = (1 << 63) - 1  # a moment after all commits
 NOBODY = Rights()  # who settles a table that nobody sees has no rights, and needs none
 RECALL_ATTEMPT = (1 << 31) - 1  # of no statement: it only asks
 
@@ -570,9 +569,7 @@ class OwnTables:
             return self._look_moving(part, part.staged[0], moving)
         self.moves.refuse_frozen(part, self._shards)
         self._on_write(query, part, sorted(self._by_id[number].table.name for number in _tables(part)))
-        by_table: dict[int, list[Write]] = {}
-        for write in part.writes:
-            by_table.setdefault(write.table, []).append(write)
+        by_table = _by_table(part.writes)
         for table_id, writes in by_table.items():
             self._check_rights(part.user, part.roles, self._shards[table_id].table.name, actions_of_all(writes))
             check_room(self._shards[table_id], writes)
@@ -582,13 +579,24 @@ class OwnTables:
             return self._look_aside(query, part, read_ts, by_table, bool(checked))
         for table_id, writes in checked:
             check_writes(self._shards[table_id], writes)
-        asked = {table_id: ask(self._shards[table_id], writes, _LATEST) for table_id, writes in by_table.items()}
-        if any(each.needs_files for each in asked.values()):
-            return self._look_aside(query, part, read_ts, by_table, False)
-        met = {
-            table_id: found_of(self._by_id[table_id].table, each.writes, each.found) for table_id, each in asked.items()
-        }
+        met: dict[int, list[Found]] = {}
+        for table_id, writes in by_table.items():
+            found = self._met_in_memory(self._shards[table_id], writes)
+            if found is None:
+                return self._look_aside(query, part, read_ts, by_table, False)
+            met[table_id] = found
         return self._looked(part, met)
+
+    def _met_in_memory(self, shard: Shard, writes: list[Write]) -> list[Found] | None:
+        """What writes to one table meet; None if a file has to be read for that."""
+        if (blind := ask_blind(shard, writes)) is not None:
+            return [Found(blind.commit_ts)] * len(writes)
+        asked = ask(shard, writes, LATEST)
+        if not asked.needs_files:
+            return found_of(shard.table, writes, asked.found)
+        files, turn = self.file_keys(shard)
+        found = files.find_absent(asked) if not turn.locked() else None  # else a thread is at the indexes
+        return found_of(shard.table, writes, found) if found is not None else None
 
     async def _look_moving(self, part: Part, staged: Staged, moving: Moving) -> Looked:
         looked = await self.moves.look(part, staged, moving)
@@ -634,10 +642,14 @@ class OwnTables:
         laid: Sequence[tuple[Staged, Counted]] = (),
     ) -> Looked:
         """In the order of the part."""
-        found = {table_id: iter(each) for table_id, each in met.items()}
+        if len(met) == 1:
+            (found_here,) = met.values()
+        else:
+            found = {table_id: iter(each) for table_id, each in met.items()}
+            found_here = [next(found[write.table]) for write in part.writes]
         shards = [self._shards[each.table] for each in part.versions]
         return Looked(
-            tuple(next(found[write.table]) for write in part.writes),
+            tuple(found_here),
             tuple(Found(each.newest_ts, rows=each.rows) for _, each in laid),
             kept_from=max(
                 (max(shard.manifest.kept_ts, self._by_id[shard.table.id].buckets.since) for shard in shards), default=0
@@ -692,7 +704,7 @@ class OwnTables:
                 return self._stale(table_id).message
         return None
 
-    async def _rows(self, shard: Shard, writes: list[Write], read_ts: int = _LATEST) -> list[FoundRow]:
+    async def _rows(self, shard: Shard, writes: list[Write], read_ts: int = LATEST) -> list[FoundRow]:
         """The version of each write's key at that moment: the newest, which locks keep the newest."""
         files, turn = self.file_keys(shard)
         asked = ask(shard, writes, read_ts)
@@ -847,6 +859,17 @@ def _tables(part: Part) -> set[int]:
     return {write.table for write in part.writes} | {staged.table for staged in part.staged}
 
 
+def _by_table(writes: tuple[Write, ...]) -> dict[int, list[Write]]:
+    """In their order; nearly always they are of one."""
+    tables = {write.table for write in writes}
+    if len(tables) == 1:
+        return {tables.pop(): [*writes]}
+    found: dict[int, list[Write]] = {}
+    for write in writes:
+        found.setdefault(write.table, []).append(write)
+    return found
+
+
 def _as_files(laid: Sequence[tuple[Staged, Counted]]) -> tuple[Staged, ...]:
     return tuple(msgspec.structs.replace(staged, body=msgspec.msgpack.encode(each.laid)) for staged, each in laid)
 
@@ -855,6 +878,6 @@ def _layout(shard: Shard, files: FileKeys, read_ts: int) -> Layout:
     """What is there, as the loop sees it: the overlay belongs to it."""
     since, loaded_ts = {}, 0
     if read_ts:
-        since, loaded_ts = shard.overlay.since(read_ts), shard.manifest.loaded_at(_LATEST)
+        since, loaded_ts = shard.overlay.since(read_ts), shard.manifest.loaded_at(LATEST)
     groups = groups_of(shard.manifest.live, shard.ranges)
     return Layout(shard.table, shard.folder, uuid.uuid4().hex[:16], groups, files, since, loaded_ts, read_ts)

@@ -82,7 +82,7 @@ class TakeRows(msgspec.Struct, frozen=True):
     query: QueryId
     number: int
     schema: bytes
-    rows: bytes
+    rows: memoryview
     is_last: bool
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, assert_never
 
 import msgspec
@@ -13,7 +13,7 @@ from skerry.catalog.catalog import TableLine
 from skerry.catalog.seen import seen_by
 from skerry.member import clock
 from skerry.member.auditing import Auditing
-from skerry.member.clientoptions import is_again, read_options
+from skerry.member.clientoptions import Options, is_again, read_options
 from skerry.member.cursors import Cursors, used_before
 from skerry.member.history import ClientCursor, History
 from skerry.member.initiator import Initiated
@@ -96,6 +96,8 @@ class Service:
         self._spending = Spending(planner.limits)
         self._cursors = Cursors(planner.limits)
         self._open: dict[QueryId, ClientCursor] = {}
+        self._asked: tuple[Mapping[str, str], float] = ({}, 0.0)
+        self._options = read_options({}, self._limits)
 
     @property
     def open_cursors(self) -> int:
@@ -188,7 +190,7 @@ class Service:
         if statement.expected not in EXPECTED:
             raise UserError(f"a client expects {', '.join(EXPECTED)}, not {statement.expected[:100]!r}")
         self._spending.check(caller.share, clock.now())
-        options = read_options(statement.options, self._limits, statement.timeout_s)
+        options = self._read_options(statement)
         again = is_again(statement.options)
         if again and self._own_cursor(caller, query) is not None:
             self.give_up(query, Cancelled(f"query {query} was sent again by its client"))
@@ -201,6 +203,13 @@ class Service:
             is_asked_again = options.load == "again"
             cursor.load = Load(query, caller.session, self._limits, is_asked_again=is_asked_again)
         return cursor
+
+    def _read_options(self, statement: RunStatement) -> Options:
+        """Most clients ask for the same each time."""
+        asked = (statement.options, statement.timeout_s)
+        if self._asked != asked:
+            self._options, self._asked = read_options(statement.options, self._limits, statement.timeout_s), asked
+        return self._options
 
     async def _begin_audited(self, query: QueryId, asked: Asked | None) -> None:
         try:

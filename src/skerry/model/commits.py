@@ -6,6 +6,7 @@ Timestamps are those of hybrid logical clocks: one number of 64 bits, microsecon
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 
 import msgspec
 
@@ -44,7 +45,7 @@ class Change(enum.IntEnum):
     DELETE_AGAIN = 4
 
 
-class Write(msgspec.Struct, frozen=True, array_like=True):
+class Write(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """`row` None deletes the row. Key and row are bytes whose meaning only the store knows.
 
     `is_patch`: `row` changes the row that is there, and nothing if there is none. `is_counted`: not the old place of a
@@ -57,6 +58,11 @@ class Write(msgspec.Struct, frozen=True, array_like=True):
     policy: Policy = Policy.REPLACE
     is_patch: bool = False
     is_counted: bool = True
+
+
+def is_blind(writes: Iterable[Write]) -> bool:
+    """Whether all of them do the same whatever rows are there."""
+    return all(write.policy is Policy.REPLACE and not write.is_patch and write.row is not None for write in writes)
 
 
 class Moving(msgspec.Struct, frozen=True, array_like=True):

@@ -238,6 +238,7 @@ GROUP_ROWS = 65_536
 GROUP_FILES = 8  # of one group, before staged rows write it anew
 HISTORY_S = 600.0
 INDEXED_ROWS = 20_000_000  # whose keys' hashes are in memory, of one table
+LOOKED_GROUPS = 64  # of files, whose hashes the loop looks at by itself
 # Calls that wait for the disk, by number and bytes, and those of one commit; ids that are forgotten at once
 STORE_WAITING = 10_000
 STORE_WAITING_BYTES = 128 * MIB

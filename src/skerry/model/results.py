@@ -9,7 +9,7 @@ import msgspec
 from skerry.model.table import Column
 
 
-class Value(msgspec.Struct, frozen=True, array_like=True):
+class Value(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A typed value: `type` is Spark's name for it, `value` its msgpack form (see wire/values.py)."""
 
     type: str

@@ -145,7 +145,8 @@ class SailProcess:
             self._full_looks = self._full_looks + 1 if used > SAIL_RECYCLE_SHARE * self._memory_bytes else 0
             if used > self._memory_bytes:
                 self.kill(f"its memory limit of {_shown(self._memory_bytes)} was reached, {_shown(used)} in use")
-            self._waste.look(clock(), wanted_processor_s(self.pid))
+            if self._waste.is_due(clock()):  # to ask each thread of the process takes a while
+                self._waste.look(clock(), wanted_processor_s(self.pid))
             if self._waste.is_seen:
                 self._on_waste()
         if ends is not None:

@@ -21,8 +21,12 @@ class Waste:
         if self._cancelled is None and now >= self._young_until:
             self._cancelled = now, wanted_s
 
+    def is_due(self, now: float) -> bool:
+        """Whether a look would tell anything."""
+        return self._cancelled is not None and now >= self._cancelled[0] + SAIL_WASTE_LOOK_S
+
     def look(self, now: float, wanted_s: float) -> None:
-        if self._cancelled is None or now < self._cancelled[0] + SAIL_WASTE_LOOK_S:
+        if self._cancelled is None or not self.is_due(now):
             return
         began, before_s = self._cancelled
         self._cancelled = None

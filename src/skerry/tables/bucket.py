@@ -26,7 +26,12 @@ _P4, _P5 = np.uint64(0x85EBCA77C2B2AE63), np.uint64(0x27D4EB2F165667C5)
 
 def buckets_of(columns: Sequence[pa.Array], buckets: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The bucket of each row; columns of one length, in the order of DISTRIBUTED BY."""
-    hashes = hashes_of(columns).view(np.int64)
+    return buckets_by(hashes_of(columns), buckets)
+
+
+def buckets_by(found: Hashes, buckets: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The same of rows whose hashes are known."""
+    hashes = found.view(np.int64)
     if buckets & (buckets - 1) == 0:
         return hashes & (buckets - 1)  # the same, ten times as quick
     return np.mod(hashes, buckets)  # of Python's sign, which is pmod's

@@ -68,7 +68,7 @@ def actions_of_changes(changes: Iterable[Change]) -> tuple[Action, ...]:
 
 def check_room(shard: Shard, writes: Sequence[Write]) -> None:
     """Overloaded if there is none for so much more."""
-    size_bytes = sum(len(write.key) + len(write.row or b"") for write in writes)
+    size_bytes = sum([len(write.key) + (len(write.row) if write.row else 0) for write in writes])
     if not shard.overlay.has_room(len(writes), size_bytes):
         raise Overloaded(
             f"table {shard.table.name}: too many rows wait to be flushed",

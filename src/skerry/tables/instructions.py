@@ -162,7 +162,7 @@ Instruction = (
 
 
 # --- what the store found ----------------------------------------------------------------------------------------
-class Found(msgspec.Struct, frozen=True):
+class Found(msgspec.Struct, frozen=True, gc=False):
     """The newest row of a key, deleted or not (0: there was none); of staged files the newest of all their keys.
 
     `row`: what a patch makes of it.

@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from skerry.model.commits import Policy, Write
-from skerry.model.limits import INDEXED_ROWS
+from skerry.model.commits import Write, is_blind
+from skerry.model.limits import INDEXED_ROWS, LOOKED_GROUPS
 from skerry.model.sharded import OwnTable
-from skerry.tables.bucket import Hashes, buckets_of, hashes_of
+from skerry.tables.bucket import Hashes, buckets_by, buckets_of, hashes_of
 from skerry.tables.columns import arrow_schema, spread_by
 from skerry.tables.files import read_file
 from skerry.tables.flush import Group, groups_of
@@ -25,6 +25,8 @@ from skerry.tables.manifest import DataFile
 from skerry.tables.overlay import Numbers
 from skerry.tables.rows import encode_rows
 from skerry.tables.shard import Shard
+
+LATEST = (1 << 63) - 1  # a moment after all commits
 
 
 class FoundRow(NamedTuple):
@@ -66,6 +68,11 @@ class _Index(NamedTuple):
     hashes: Hashes
     places: np.ndarray[tuple[int], np.dtype[np.int32]]
 
+    def has_any(self, hashes: Hashes) -> bool:
+        firsts = np.searchsorted(self.hashes, hashes, "left")
+        here = firsts < len(self.hashes)
+        return bool((self.hashes[firsts[here]] == hashes[here]).any())
+
 
 def ask(shard: Shard, writes: Sequence[Write], read_ts: int) -> Asked:
     """In the loop, and pure. SiteError if that moment is not kept. Whoever reads the files pins it until then."""
@@ -91,15 +98,18 @@ def ask(shard: Shard, writes: Sequence[Write], read_ts: int) -> Asked:
             known.append(FoundRow(version.commit_ts, version.is_live, next(rows) if is_patched else None))
         else:
             # It may have been loaded: whoever read before that has not seen it.
-            known.append(unseen if _is_blind(write) else None)
+            known.append(unseen if is_blind((write,)) else None)
     files = manifest.files_at(base_ts) if None in known else ()
     groups = tuple(group for group in groups_of(files, shard.ranges) if group.files) if files else ()
     return Asked(tuple(writes), tuple(known), groups, max(1, manifest.kept_ts, loaded_ts), before)
 
 
-def _is_blind(write: Write) -> bool:
-    """Whether it does the same whatever row is there: then no file is read for it."""
-    return write.policy is Policy.REPLACE and not write.is_patch and write.row is not None
+def ask_blind(shard: Shard, writes: Sequence[Write]) -> FoundRow | None:
+    """When any of the writes' keys was last written, if all of them do the same whatever row is there; else None. That
+    is all that decides such a statement: one question for all its keys."""
+    if not is_blind(writes):
+        return None
+    return FoundRow(max(shard.manifest.loaded_at(LATEST), shard.overlay.newest([write.key for write in writes])))
 
 
 class FileKeys:
@@ -120,13 +130,34 @@ class FileKeys:
         found = iter(self._in_files([asked.writes[at] for at in rest], [asked.before[at] for at in rest], asked))
         return [next(found) if known is None else known for known in asked.known]
 
-    def _in_files(self, writes: list[Write], before: list[int], asked: Asked) -> list[FoundRow]:
+    def find_absent(self, asked: Asked) -> list[FoundRow] | None:
+        """The same if indexes that are in memory say that no file has any of the keys, as those of most new rows do;
+        None if a file has to be read. In the loop, while no thread is here."""
+        if len(asked.groups) > LOOKED_GROUPS:
+            return None
+        keys = [write.key for write, known in zip(asked.writes, asked.known, strict=True) if known is None]
+        hashes, buckets = self._hashed(keys)
+        for group in asked.groups:
+            here = np.flatnonzero(group.has(buckets))
+            for file in group.files if len(here) else ():
+                index = self._indexes.get(file.name)
+                if index is None or index.has_any(hashes[here]):
+                    return None
+        return asked.found
+
+    def _hashed(self, keys: Sequence[bytes]) -> tuple[Hashes, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+        """Of each key its hash and its bucket."""
         table = self._table
-        found = [FoundRow(each) for each in before]
         kinds = [self._schema.field(name).type for name in table.primary_key]
-        parts = dict(zip(table.primary_key, decode_keys(kinds, [write.key for write in writes]), strict=True))
+        parts = dict(zip(table.primary_key, decode_keys(kinds, keys), strict=True))
         hashes = hashes_of([parts[name] for name in table.primary_key])
-        buckets = buckets_of([parts[name] for name in spread_by(table)], table.buckets)
+        if spread_by(table) == table.primary_key:
+            return hashes, buckets_by(hashes, table.buckets)
+        return hashes, buckets_of([parts[name] for name in spread_by(table)], table.buckets)
+
+    def _in_files(self, writes: list[Write], before: list[int], asked: Asked) -> list[FoundRow]:
+        found = [FoundRow(each) for each in before]
+        hashes, buckets = self._hashed([write.key for write in writes])
         for group in asked.groups:
             here = np.flatnonzero(group.has(buckets))
             for file in group.files if len(here) else ():

@@ -96,7 +96,7 @@ class Overlay:
             if any(self._ts[self._versions[number][-1]] >= commit_ts for number in known):
                 late = f"a key was committed at {commit_ts}, and later before"
                 raise InternalError(f"table {self.table.name}: {late}")
-            sizes = [len(key) + len(row or b"") + OVERLAY_ROW_BYTES for key, row in writes]
+            sizes = [len(key) + (len(row) if row else 0) + OVERLAY_ROW_BYTES for key, row in writes]
             self._put(keys, [commit_ts] * len(keys), [row is None for _, row in writes], sizes)
             self._raw += writes
             self.last_ts = max(self.last_ts, commit_ts)
@@ -110,6 +110,12 @@ class Overlay:
     def _put(self, keys: list[bytes], ts: list[int], deleted: list[bool], sizes: list[int]) -> None:
         """Versions, one for one."""
         ids, versions, numbers = self._ids, self._versions, list[int]()
+        if ids.keys().isdisjoint(keys) and len(set(keys)) == len(keys):  # all at once, as nearly always
+            numbers += range(len(versions), len(versions) + len(keys))
+            ids.update(zip(keys, numbers, strict=True))
+            self._keys += keys
+            versions += [[place] for place in range(len(self._ts), len(self._ts) + len(keys))]
+            keys = []
         for place, key in enumerate(keys, len(self._ts)):
             number = ids.get(key)
             if number is None:
@@ -144,6 +150,12 @@ class Overlay:
             if after_ts < self._ts[place] <= read_ts:
                 return Version(self._ts[place], not self._deleted[place], place)
         return None
+
+    def newest(self, keys: Sequence[bytes]) -> int:
+        """When the last of these keys was committed; 0 if none of them is here."""
+        if self._ids.keys().isdisjoint(keys):
+            return 0
+        return max(self._ts[self._versions[self._ids[key]][-1]] for key in keys if key in self._ids)
 
     def since(self, after_ts: int) -> dict[bytes, int]:
         """Keys that were committed later than that, and when last."""

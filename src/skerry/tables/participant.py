@@ -9,7 +9,18 @@ import enum
 
 import msgspec
 
-from skerry.model.commits import Aborted, Committed, Layouts, Part, Policy, Prepared, Staged, TransactionId, Write
+from skerry.model.commits import (
+    Aborted,
+    Committed,
+    Layouts,
+    Part,
+    Policy,
+    Prepared,
+    Staged,
+    TransactionId,
+    Write,
+    is_blind,
+)
 from skerry.model.errors import (
     KeyExists,
     Overloaded,
@@ -214,8 +225,7 @@ class Participant:
         if any(each.is_live and write.policy is Policy.FAIL for write, each in zip(asked, found, strict=True)):
             text = f"a row with the same primary key exists at {self._member}; nothing was written"
             return self._refuse(taking, KeyExists(text, suggestion="ON CONFLICT DO NOTHING or DO REPLACE"))
-        pairs = zip(taking.part.writes, looked.writes, strict=True)
-        taking.writes = tuple([_as_found(write, each) for write, each in pairs if _takes_effect(write, each)])
+        taking.writes = _in_effect(taking.part.writes, looked.writes)
         taking.staged = looked.laid or taking.part.staged
         taking.layouts = looked.layouts
         counted = sum([write.is_counted for write in taking.writes])
@@ -415,6 +425,14 @@ def _locks_of(part: Part) -> frozenset[Lock]:
     keys: list[Lock] = [(write.table, write.key) for write in part.writes]
     keys += [(staged.table, None) for staged in part.staged]
     return frozenset(keys)
+
+
+def _in_effect(writes: tuple[Write, ...], found: tuple[Found, ...]) -> tuple[Write, ...]:
+    """As they are written; without those that change nothing."""
+    if is_blind(writes):
+        return writes
+    pairs = zip(writes, found, strict=True)
+    return tuple([_as_found(write, each) for write, each in pairs if _takes_effect(write, each)])
 
 
 def _takes_effect(write: Write, found: Found) -> bool:

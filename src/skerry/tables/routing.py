@@ -11,6 +11,7 @@ import pyarrow as pa
 from skerry.model.commits import Part, Policy, Versions, Write
 from skerry.model.errors import KeyExists
 from skerry.model.sharded import Definition, OwnTable
+from skerry.sql.owntables import key_columns
 from skerry.tables.bucket import buckets_of
 from skerry.tables.checks import encode_patch
 from skerry.tables.columns import arrow_schema
@@ -67,8 +68,8 @@ def _encoded(table: OwnTable, rows: Sequence[Sequence[Any]]) -> list[bytes]:
 
 
 def _is_whole(table: OwnTable) -> bool:
-    (name,) = table.primary_key
-    return bool(pa.types.is_int64(arrow_schema(table).field(name).type))
+    (column,) = key_columns(table)
+    return column.type == "bigint"
 
 
 def _keys(table: OwnTable, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:

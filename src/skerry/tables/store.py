@@ -115,7 +115,7 @@ class Store:
         """All of them or none, after all that were given before. Unwritten if they can be given again, and then all
         that were given since in the same turn fail as well: records keep their order."""
         kept = tuple(entries)
-        size = sum(_size(write) for record in kept if isinstance(record, _WITH_WRITES) for write in record.writes)
+        size = sum([_size(record.writes) for record in kept if isinstance(record, _WITH_WRITES)])
         return self._call(partial(records.persist, records=kept), size, turn)
 
     def forget(self) -> Future[bool]:
@@ -326,8 +326,8 @@ _UNKNOWN = (
 )
 
 
-def _size(write: Write) -> int:
-    return len(write.key) + len(write.row or b"")
+def _size(writes: Iterable[Write]) -> int:
+    return sum([len(write.key) + (len(write.row) if write.row else 0) for write in writes])
 
 
 def _fail(calls: Iterable[_Call], error: Exception) -> None:

@@ -77,11 +77,14 @@ def with_constants(change: Change) -> Change:
     if not isinstance(change, Insert) or change.rows is None:
         return change
     constants: dict[int, Sequence[Any]] = {}
+    markers: dict[int, tuple[str, exp.Expr]] = {}
     for place, nodes in enumerate(_nodes(change, change.rows)):
         if not any(node is not None and find_all(node, exp.Placeholder) for node in nodes):
             with suppress(Unsure, SqlError):
                 constants[place] = _column(change, place, nodes, Bound(1, {}))
-    return replace(change, constants=constants)
+        elif len(nodes) == 1 and isinstance(nodes[0], exp.Placeholder):
+            markers[place] = (nodes[0].name, nodes[0])
+    return replace(change, constants=constants, markers=markers)
 
 
 def _nodes(change: Insert, rows: Sequence[Sequence[exp.Expr | None]]) -> Iterable[Sequence[exp.Expr | None]]:
@@ -97,9 +100,12 @@ def _inserted(change: Insert, bound: Bound) -> ByTuples:
     assert rows is not None
     _check_count(len(rows) * bound.times, "rows", bound)
     key = [_place(table, column) for column in key_columns(table)]
+    # A known text's columns are all constants or markers, mostly: then its tree is not walked.
+    is_known = len(constants) + len(change.markers) == len(table.columns)
+    given = dict.fromkeys(range(len(table.columns)), ()) if is_known else dict(enumerate(_nodes(change, rows)))
     columns = [
-        [*constants[place]] * bound.times if place in constants else _column(change, place, nodes, bound)
-        for place, nodes in enumerate(_nodes(change, rows))
+        [*constants[place]] * bound.times if place in constants else _values(change, place, nodes, bound)
+        for place, nodes in given.items()
     ]
     tuples = encode_plain(zip(*columns, strict=True))
     _check_bytes(sum(map(len, tuples)), bound)
@@ -156,8 +162,16 @@ def _column(change: Change, place: int, nodes: Sequence[exp.Expr | None], bound:
             check_together(together)
     column = change.table.columns[place]
     made = [_stored(change, column, node, values) for node, values in zip(nodes, given, strict=True)]
-    columns = [_for_each(values, bound) for values in made]
+    columns: list[list[Any]] = [_for_each(values, bound) for values in made]
     return columns[0] if len(columns) == 1 else [value for together in zip(*columns, strict=True) for value in together]
+
+
+def _values(change: Insert, place: int, nodes: Sequence[exp.Expr | None], bound: Bound) -> Sequence[Any]:
+    """The same of a row's column, which one marker may give."""
+    if place not in change.markers:
+        return _column(change, place, nodes, bound)
+    name, node = change.markers[place]
+    return _stored(change, change.table.columns[place], node, bound.values[name])
 
 
 def _given(node: exp.Expr, bound: Bound) -> list[Any]:
@@ -169,12 +183,13 @@ def _given(node: exp.Expr, bound: Bound) -> list[Any]:
     return [constant(node, {})]
 
 
-def _for_each(values: list[Any], bound: Bound) -> list[Any]:
-    return values * bound.times if len(values) < bound.times else values
+def _for_each(values: Sequence[Any], bound: Bound) -> list[Any]:
+    return [*values] * bound.times if len(values) < bound.times else [*values]
 
 
-def _stored(change: Change, column: OwnColumn, node: exp.Expr | None, values: list[Any]) -> list[Any]:
+def _stored(change: Change, column: OwnColumn, node: exp.Expr | None, values: Sequence[Any]) -> Sequence[Any]:
     """What the column keeps of each."""
+    stored: Sequence[Any]
     if node is None:
         stored = [plain_value(default_of(column))]
     elif stays(values, column.type):

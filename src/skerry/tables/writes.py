@@ -69,7 +69,7 @@ def batch_of(table: OwnTable, writes: Sequence[Pair]) -> pa.RecordBatch:
 
 def encode_body(writes: Iterable[Write], ids: tuple[int, ...] = ()) -> bytes:
     """The writes of one transaction to one table, as they are kept. `ids`: of the columns, if it was altered."""
-    pairs = tuple((write.key, write.row) for write in writes)
+    pairs = tuple([(write.key, write.row) for write in writes])
     return msgspec.msgpack.encode(_Laid(ids, pairs) if ids else pairs)
 
 

@@ -155,14 +155,15 @@ class ClientPrepared(Message, frozen=True):
 class ClientRows(Message, frozen=True):
     """Rows of a statement that loads (option `load`): an Arrow batch, the first with the schema of all.
 
-    Numbers begin with 0, without gaps. The last says so, and may have no rows. Who sends them may give any buffer.
+    Numbers begin with 0, without gaps. The last says so, and may have no rows. Who sends them may give any buffer; who
+    receives them has a view of the frame that they came in.
     """
 
     request: int
     query: QueryId
     number: int
     schema: bytes = b""
-    rows: bytes = b""
+    rows: memoryview = memoryview(b"")
     is_last: bool = False
 
 

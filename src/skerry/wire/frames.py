@@ -25,11 +25,14 @@ HEADER = struct.Struct(">IBI")
 HEADER_BYTES = HEADER.size
 BATCH = KIND_OF[Batch]
 _PAGE = KIND_OF[ClientPage]
+_ROWS = KIND_OF[ClientRows]
 # Control messages that are numbered, acked and resent: all of section 2 but the heartbeats.
 NUMBERED = frozenset(kind for kind in KINDS if 12 <= kind < 40 or 50 <= kind < 60 or 100 <= kind < 120)
 
 _SEQ = struct.Struct(">Q")
 _HEAD32 = struct.Struct(">BI")  # a msgpack type byte and a 32-bit length
+_ROWS_HEAD = b"\xc6"  # the head of msgpack's bin 32
+_NO_ROWS = memoryview(b"")
 _PAGE_LEAD = 30  # bytes of a ClientPage before its first batch
 _PAGE_PAD = bytes(3)  # with the five of the next batch's head eight; Arrow does not look behind its message
 _BATCH_PREFIX = struct.Struct(">H")
@@ -116,10 +119,10 @@ def encode_message(message: Message) -> list[Buffer]:
 
 def _rows_parts(message: ClientRows) -> Iterator[Buffer]:
     """What msgspec would write, but the rows stay where they are: they are all but some bytes of it."""
-    head = _encoder.encode(msgspec.structs.replace(message, rows=b""))
+    head = _encoder.encode(msgspec.structs.replace(message, rows=_NO_ROWS))
     assert head[-3:-1] == b"\xc4\x00"  # no bytes, then whether these are the last
     yield head[:-3]
-    yield _HEAD32.pack(0xC6, size_of((message.rows,)))
+    yield _HEAD32.pack(_ROWS_HEAD[0], size_of((message.rows,)))
     yield message.rows
     yield head[-1:]
 
@@ -271,6 +274,8 @@ class FrameReader:
             lead = -(_BATCH_PREFIX.size + head_bytes) % _ALIGNMENT_BYTES
         elif kind == _PAGE:
             lead = -_PAGE_LEAD % _ALIGNMENT_BYTES
+        elif kind == _ROWS:
+            lead = -_rows_at(bytes(self._scratch[payload_at : self._end]), length) % _ALIGNMENT_BYTES
         # The system's pool gives the next frame the memory of one before, as it is. Arrow's own takes huge pages, which
         # the system clears: that was a fifth of the processor time of whoever received.
         return memoryview(pa.allocate_buffer(lead + length, _POOL)).cast("B")[lead:]
@@ -290,6 +295,18 @@ class FrameReader:
         if found != stated:
             raise PeerError(f"{_name(kind)}: checksum {found:08x} where the frame says {stated:08x}")
         self._frames.append(Frame(kind, payload))
+
+
+def _rows_at(head: bytes, length: int) -> int:
+    """Where rows begin in such a payload of `length` bytes: behind their own length, as one byte follows them. 0 if the
+    first bytes do not tell, as where a long schema comes before; then whoever decodes the rows copies them."""
+    at = head.find(_ROWS_HEAD)
+    while 0 <= at <= len(head) - _HEAD32.size:
+        rows_at = at + _HEAD32.size
+        if _HEAD32.unpack_from(head, at)[1] == length - rows_at - 1:
+            return rows_at
+        at = head.find(_ROWS_HEAD, at + 1)
+    return 0
 
 
 def _name(kind: int) -> str:

@@ -112,8 +112,11 @@ class Connection(asyncio.BufferedProtocol):
             assert self._receiver is None, "one task receives"
             self._receiver = self._loop.create_future()
             try:
-                async with asyncio.timeout(timeout_s):
+                if timeout_s is None:
                     await self._receiver
+                else:
+                    async with asyncio.timeout(timeout_s):
+                        await self._receiver
             finally:
                 self._receiver = None
         if self._frames:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
@@ -45,6 +46,31 @@ def test_a_member_for_up_writes_records_that_up_can_read(written: pytest.Capture
     assert isinstance(record, Record)
     assert (record.level, record.text) == ("error", "query oslo/1 failed")
     assert record.lines.startswith("query oslo/1 failed\n  | Traceback")
+
+
+def test_lines_of_one_turn_are_written_together_and_warnings_at_once(written: pytest.CaptureFixture[str]) -> None:
+    set_up_log("oslo")
+    log = logging.getLogger("skerry.member")
+
+    def texts() -> list[str]:
+        return [line.rpartition(" ")[2] for line in written.readouterr().err.splitlines()]
+
+    async def turns() -> None:
+        log.info("one")
+        log.info("two")
+        assert texts() == []
+        await asyncio.sleep(0)
+        assert texts() == ["one", "two"]
+        log.info("three")
+        log.warning("four")
+        assert texts() == ["three", "four"]
+        log.info("five")
+        await asyncio.to_thread(log.info, "six")
+        assert texts() == ["five", "six"]
+        log.info("seven")
+
+    asyncio.run(turns())
+    assert texts() == ["seven"]
 
 
 def test_other_libraries_and_threads_write_objects_too(written: pytest.CaptureFixture[str]) -> None:

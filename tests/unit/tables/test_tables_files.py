@@ -24,7 +24,7 @@ from skerry.model.commits import Policy, Write
 from skerry.model.errors import InternalError, SiteError
 from skerry.model.limits import FLUSH_BYTES, FLUSH_ROWS, GROUP_ROWS, HISTORY_S
 from skerry.model.sharded import BucketMap, OwnColumn, numbered
-from skerry.tables import delta, flush
+from skerry.tables import delta, flush, lookup
 from skerry.tables import overlay as overlay_module
 from skerry.tables import shard as shard_module
 from skerry.tables.bucket import buckets_of
@@ -36,7 +36,7 @@ from skerry.tables.files import read_file
 from skerry.tables.flush import cuts, groups_of
 from skerry.tables.flushing import Flusher, open_shards
 from skerry.tables.keys import encode_keys
-from skerry.tables.lookup import FileKeys, ask
+from skerry.tables.lookup import LATEST, FileKeys, FoundRow, ask, ask_blind
 from skerry.tables.manifest import DataFile, Flush, Manifest
 from skerry.tables.rows import decode_rows
 from skerry.tables.shard import Shard
@@ -286,6 +286,36 @@ def test_a_row_is_found_by_its_key_with_the_time_that_history_knows(member: Memb
     # Two that no file has yet, and that nobody has read.
     third, fourth = member.write(3, value="third"), member.write(2, value="fourth")
     assert found(fourth) == [(second + 1, None), (fourth, "fourth"), (third, "third")]
+
+
+def test_indexes_in_memory_say_that_a_key_is_new(member: Member, monkeypatch: pytest.MonkeyPatch) -> None:
+    last = member.write(1, 2, value="old")
+    member.flush(last)
+    member.trim(last)
+    one, _, new = (
+        Write(1, write.key, write.row, Policy.FAIL)
+        for write in writes_of(TABLE, batch_of(TABLE, [{"k": key} for key in (1, 2, 3)]))
+    )
+    files = FileKeys(TABLE, member.shard.folder)
+    asked, there = ask(member.shard, [new], LATEST), ask(member.shard, [new, one], LATEST)
+    assert files.find_absent(asked) is None, "its file was never read"
+    assert files.find(asked) == [FoundRow()]
+    assert files.find_absent(asked) == [FoundRow()]
+    assert files.find_absent(there) is None, "whether it is the same key only the file tells"
+    assert [row.is_live for row in files.find(there)] == [False, True]
+    monkeypatch.setattr(lookup, "LOOKED_GROUPS", 0)
+    assert files.find_absent(asked) is None
+
+
+def test_rows_that_replace_any_other_are_asked_about_at_once(member: Member) -> None:
+    first, second = member.write(1, 2), member.write(2)
+    blind = writes_of(TABLE, batch_of(TABLE, [{"k": key} for key in (1, 2, 3)]))
+    for writes, newest in ((blind, second), (blind[:1], first), (blind[2:], 0)):
+        assert ask_blind(member.shard, writes) == FoundRow(newest)
+        assert max(row.commit_ts for row in ask(member.shard, writes, LATEST).found) == newest
+    key, row = blind[0].key, blind[0].row
+    for other in (Write(1, key, row, Policy.FAIL), Write(1, key, None), Write(1, key, row, is_patch=True)):
+        assert ask_blind(member.shard, [*blind, other]) is None
 
 
 def test_a_second_thread_at_the_overlay_is_refused(member: Member) -> None:

@@ -11,7 +11,7 @@ import pytest
 from skerry.model.errors import PeerError
 from skerry.model.ids import QueryId
 from skerry.model.results import Page
-from skerry.wire.client_messages import ClientPage
+from skerry.wire.client_messages import ClientPage, ClientRows
 from skerry.wire.codec import decode_batch, encode_batch
 from skerry.wire.frames import (
     BATCH,
@@ -217,3 +217,22 @@ def test_the_batches_of_a_page_lie_where_arrow_needs_no_copy_of_them() -> None:
         for batch in read.page.batches:
             assert pa.py_buffer(batch).address % 8 == 0
             assert decode_batch(batch, rows.schema, 1 << 30).equals(rows)
+
+
+@pytest.mark.parametrize(
+    ("schema", "piece", "is_aligned"),
+    [(b"", 1 << 30, True), (b"\xc6" * 40, 1 << 30, True), (bytes(50_000), 1 << 30, False), (b"", 13, False)],
+)
+def test_rows_that_are_loaded_are_a_view_of_their_frame(schema: bytes, piece: int, is_aligned: bool) -> None:
+    rows = pa.record_batch([pa.array(range(9_000)), pa.array(map(str, range(9_000)))], names=["n", "t"])
+    for request, number in ((1, 0), (70_000, 300), (1 << 40, 1 << 33)):
+        query = QueryId("oslo", "q" * (number % 7 + 1))
+        sent = ClientRows(request, query, number, schema, memoryview(encode_batch(rows)).cast("B"), number == 300)
+        (frame,) = feed(FrameReader(1 << 30), joined(encode_message(sent)), piece)
+        read = decode(frame)
+        assert isinstance(read, ClientRows)
+        assert read == sent
+        assert decode_batch(read.rows, rows.schema, 1 << 30).equals(rows)
+        address, first = pa.py_buffer(read.rows).address, pa.py_buffer(frame.payload).address
+        assert 0 < address - first < len(frame.payload), "they are where they came"
+        assert not is_aligned or address % 64 == 0

@@ -60,8 +60,8 @@ class Event(msgspec.Struct, frozen=True):
 
     def discreet(self) -> Self:
         """The event without words that may quote a statement."""
-        causes = {name: getattr(self, name) for name in self.__struct_fields__}
-        withheld = {name: cause.withheld() for name, cause in causes.items() if _quotes(cause)}
+        fields = self.__struct_fields__
+        withheld = {name: cause.withheld() for name in fields if _quotes(cause := getattr(self, name))}
         return msgspec.structs.replace(self, **withheld) if withheld else self
 
     def __str__(self) -> str:
