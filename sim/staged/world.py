@@ -27,7 +27,7 @@ from skerry.model import points, trace
 from skerry.model.errors import SkerryError
 from skerry.model.limits import CommitLimits
 from skerry.model.sharded import Catalogue, Definition, OwnColumn, OwnTable
-from skerry.tables import files, flush, flushing, laying, shard, spool
+from skerry.tables import delta, files, flush, flushing, laying, shard, spool
 from skerry.tables.catalogue import Kept, first_map
 from skerry.wire.commit_messages import State
 
@@ -337,6 +337,7 @@ class World:
             *((module, "GROUP_ROWS", group) for module in (flush, laying)),
             (laying, "STAGED_UNIT_ROWS", random.choice((3, 1000))),
             (shard, "HISTORY_S", random.choice((1.0, 600.0))),
+            (delta, "DELTA_CHECKPOINT", random.choice((2, 50))),
         ]
 
     def _wall_s(self) -> float:

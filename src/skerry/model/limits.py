@@ -257,13 +257,15 @@ CATCH_UP_S = 2.0
 STATUS_WAIT_S = 3.0  # for each member's part of SHOW TABLE STATUS
 # A move of a group: bytes of files that go at once, for which writes to them wait; for the source to have sent them,
 # and how long it then keeps them for a commit that does not come; attempts, and the pause before the next; the least
-# pause after a move, in which statements that met it are planned again; lines of a plan that are told
+# pause after a move, in which statements that met it are planned again; between looks whether members know of it; lines
+# of a plan that are told
 MOVE_BYTES = 32 * MIB
 MOVE_SENT_S = 120.0
 MOVE_KEPT_S = 30.0
 MOVE_TRIES = 5
 MOVE_PAUSE_S = 0.3
 MOVE_APART_S = 0.4
+MOVE_LOOK_S = 0.02
 MOVES_TOLD = 1000
 # Before a write that met another one is tried again: at first, and at most
 CHANGE_PAUSE_S = 0.005

@@ -203,6 +203,21 @@ def test_rows_move_in_parts_and_are_found_after_a_start(tmp_path: Path, monkeypa
     with_sites(tmp_path, second)
 
 
+def test_buckets_without_rows_move(tmp_path: Path) -> None:
+    """Of one row, in a file or not, most buckets have nothing."""
+
+    async def act(sites: Sites) -> None:
+        await sites["oslo"].own.defining.define(QueryId("oslo", "create"), Create(TABLE), everything())
+        await all_moved(sites["bergen"], "bergen")
+        await insert(sites["oslo"], 1)
+        for name in ("oslo", "tromso"):
+            await sites[name].own.flush(1)
+        await all_moved(sites["bergen"])
+        assert sorted(number for rows in (await found(sites)).values() for number in rows) == [1]
+
+    with_sites(tmp_path, act)
+
+
 def test_a_read_that_waited_for_a_move_looks_elsewhere(tmp_path: Path) -> None:
     """The target knows that it has voted, and not yet how it was decided."""
     holds: set[type[Message]] = set()
