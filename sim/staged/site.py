@@ -14,6 +14,7 @@ from skerry.member.background import Background
 from skerry.member.own import OwnTables
 from skerry.model.errors import PeerError, SiteError
 from skerry.model.rights import EVERYTHING
+from skerry.tables.clock import COUNTER_BITS
 from skerry.wire.commit_messages import CommitMessage
 from skerry.wire.staging_messages import DropRows, RowsStaged, StageRows
 
@@ -44,6 +45,7 @@ class Site:
         self.store: SimStore | None = None
         self.is_full = False
         self.fuse: int | None = None  # named moments until it loses its power
+        self.unkept_ts = 0
         self.wall_offset_s = random.uniform(-1.5, 1.5)
         self.wall_rate = random.choice((1.0, 0.97, 1.03))
         self.sync_s = random.choice((0.001, 0.005, 0.03, 0.2))
@@ -109,6 +111,7 @@ class Site:
             return
         self._world.tell(f"{self.name} loses its power")
         self.process.is_alive = False
+        self._keep_clock()
         self.is_up, self.fuse = False, None
         self.life += 1
         if self.store is not None:
@@ -122,6 +125,15 @@ class Site:
             if not answer.done():
                 answer.set_exception(Lost(self.name))
         self._world.after_crash(self)
+
+    def _keep_clock(self) -> None:
+        """Where reads were answered that no mark on disk knows of, the clock is not set back (sim/tables/world.py)."""
+        if self.is_up:
+            clock = self.own._core._core.clock
+            is_unkept = clock.is_unkept or self.unkept_ts > clock.durable
+            self.unkept_ts = max(self.unkept_ts, clock.last) if is_unkept else 0
+        if self.unkept_ts:
+            self.wall_offset_s += max(0.0, (self.unkept_ts >> COUNTER_BITS) / 1e6 - self.wall_s + 0.001)
 
     # --- messages -------------------------------------------------------------------------------------
     def receive(self, sender: str, message: object) -> None:

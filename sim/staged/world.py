@@ -261,7 +261,7 @@ class World:
             raise Power
 
     def after_crash(self, site: Site) -> None:
-        if not site.is_full and self.random.random() < 0.5:
+        if not site.unkept_ts and self.random.random() < 0.5:
             site.wall_offset_s = max(-4.0, site.wall_offset_s - self.random.uniform(0, 3.0))
         down_s = 0.05 if self.is_stormy else self.random.choice((0.05, 0.3, 2.5))
 

@@ -123,6 +123,7 @@ class Site:
         self.keeper = ""  # who begins moves
         self.is_full = False  # its disk takes nothing
         self._was_full = False  # in this life
+        self.unkept_ts = 0  # up to which reads were answered that no mark on its disk knows of
         self.wall_offset_s = 0.0
         self.wall_rate = 1.0
         self.sync_s = random.choice((0.001, 0.005, 0.03, 0.2))

@@ -325,9 +325,13 @@ class World:
 
     def _crash(self, site: Site) -> None:
         self.tell(f"{site.name} loses its power")
-        is_unkept = site.commits.clock.is_unkept
-        if is_unkept:  # nothing but its clock keeps its reads in their order then, and that is not set back
-            behind_us = (site.commits.clock.last >> COUNTER_BITS) - site.at.wall_us
+        # Nothing but its clock keeps reads in their order that no mark on disk knows of, in this life or in one before:
+        # then that is not set back.
+        clock = site.commits.clock
+        is_unkept = clock.is_unkept or site.unkept_ts > clock.durable
+        site.unkept_ts = max(site.unkept_ts, clock.last) if is_unkept else 0
+        if is_unkept:
+            behind_us = (site.unkept_ts >> COUNTER_BITS) - site.at.wall_us
             site.wall_offset_s += max(0.0, behind_us / 1e6 + 0.001)
         site.crash()
         for number, waits in list(self._waits.items()):
