@@ -126,6 +126,13 @@ class Site:
                 answer.set_exception(Lost(self.name))
         self._world.after_crash(self)
 
+    @property
+    def may_be_set_back(self) -> bool:
+        if not self.is_up:
+            return not self.unkept_ts
+        clock = self.own._core._core.clock
+        return not clock.is_unkept and clock.last >= self.unkept_ts
+
     def _keep_clock(self) -> None:
         """Where reads were answered that no mark on disk knows of, the clock is not set back (sim/tables/world.py)."""
         if self.is_up:

@@ -284,8 +284,9 @@ class World:
     def _jump(self) -> None:
         by_s = self.random.choice((-1, 1)) * self.random.choice((0.2, 2.0, 2.0, 12.0))
         site = self._any()
-        self.tell(f"the clock of {site.name} jumps by {by_s} s")
-        site.wall_offset_s += by_s
+        if by_s > 0 or site.may_be_set_back:
+            self.tell(f"the clock of {site.name} jumps by {by_s} s")
+            site.wall_offset_s += by_s
 
     def _fill_disk(self) -> None:
         site = self._any()
@@ -305,7 +306,14 @@ class World:
             site.fuse, site.is_full = None, False
             if site.store is not None:
                 site.store.sync_fuse = None
+            self._set_clock(site)
+
+    def _set_clock(self, site: Site) -> None:
+        """As soon as that may be, if it goes back."""
+        if site.wall_offset_s <= 0 or site.may_be_set_back:
             site.wall_rate, site.wall_offset_s = 1.0, 0.0
+        else:
+            self.loop.call_later(0.1, self._set_clock, site, context=nobody())
 
     def dispose(self) -> None:
         for site in self.sites.values():

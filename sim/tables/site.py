@@ -152,6 +152,12 @@ class Site:
         wall_s = self._timeline.now * self.wall_rate + self.wall_offset_s
         return At(self._timeline.now, EPOCH_US + int(wall_s * 1e6))
 
+    @property
+    def may_be_set_back(self) -> bool:
+        """Not a clock that alone keeps reads in their order: those that no mark on disk knows of."""
+        clock = self.commits.clock
+        return not self.unkept_ts if not self.is_up else not clock.is_unkept and clock.last >= self.unkept_ts
+
     # --- power -----------------------------------------------------------------------------------
     def start(self) -> None:
         records = [record for group in self.disk for record in _RECORDS.decode(group)]

@@ -374,8 +374,8 @@ class World:
 
     def _jump(self) -> None:
         site = self._any()
-        if not self.are_faults_over:
-            by_s = self.random.choice((-1, 1)) * self.random.choice((0.2, 2.0, 2.0, 12.0))
+        by_s = self.random.choice((-1, 1)) * self.random.choice((0.2, 2.0, 2.0, 12.0))
+        if not self.are_faults_over and (by_s > 0 or site.may_be_set_back):
             self.tell(f"the clock of {site.name} jumps by {by_s} s")
             site.wall_offset_s += by_s
 
@@ -397,8 +397,15 @@ class World:
         for site in self.sites.values():
             site.fuse = site.sync_fuse = None
             site.is_full = False
-            site.wall_rate, site.wall_offset_s = 1.0, 0.0
+            self._set_clock(site)
             self._restart(site)
+
+    def _set_clock(self, site: Site) -> None:
+        """As soon as that may be, if it goes back."""
+        if site.wall_offset_s <= 0 or site.may_be_set_back:
+            site.wall_rate, site.wall_offset_s = 1.0, 0.0
+        else:
+            self.timeline.after(0.1, functools.partial(self._set_clock, site))
 
     # --- what must hold at any time --------------------------------------------------------------
     def check_total(self, client: str, rows: Snapshot) -> None:
