@@ -218,7 +218,7 @@ class Client:
         planner: Any = SimpleNamespace(limits=Limits(), peer_tables=SimpleNamespace(refresh=refresh))
         message = PlanChange(_statement(said, again), {}, ())
         computing = Computing(site.own, Threads(), site.own.bulks)  # type: ignore[arg-type]
-        cursor: Any = SimpleNamespace()
+        cursor: Any = SimpleNamespace(tables=())
         return computing.filling(wanted.table, planner, lambda: message, cursor, gather, wanted)
 
     async def _say(self, site: Site, said: Said, run: Callable[[bool], Coroutine[Any, Any, CountAnswer]]) -> None:
