@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from skerry.model.errors import EngineEnded, StaleSchema
-from skerry.model.limits import STALE_CHANGES, STALE_MOVES
+from skerry.model.limits import STALE_FILES, STALE_OWN
 from skerry.model.sharded import Definition
 
 Definitions = Mapping[str, Definition]
@@ -18,7 +18,7 @@ class Replans:
         self._definitions = definitions
         self._seen = definitions()
         self._changes = 0
-        self._moves = 0
+        self._own_changes = 0
         self._engines = 0
 
     def note(self, error: StaleSchema | EngineEnded, tables: Iterable[str]) -> None:
@@ -33,30 +33,27 @@ class Replans:
                 raise error
             return
         before, self._seen = self._seen, self._definitions()
-        if has_only_moved({part.rpartition(".")[2].lower() for part in tables}, before, self._seen):
-            self._moves += 1
-            if self._moves > STALE_MOVES:
-                why = f"its rows moved {self._moves} times while it was planned, or ran"
-                raise _again(error, why, "run it again; a smaller limits.move_bytes_s leaves more time between moves")
+        if have_changed({part.rpartition(".")[2].lower() for part in tables}, before, self._seen):
+            self._own_changes += 1
+            if self._own_changes > STALE_OWN:
+                raise _again(error, self._own_changes, "run it again when nobody alters them and no rows move")
             return
         self._changes += 1
-        if self._changes > STALE_CHANGES:
-            why = f"its tables changed {self._changes} times while it was planned, or ran"
-            raise _again(error, why, "run it again when nobody alters them, or replaces their files")
+        if self._changes > STALE_FILES:
+            raise _again(error, self._changes, "run it again when nobody replaces their files")
 
 
-def has_only_moved(names: Iterable[str], before: Definitions, now: Definitions) -> bool:
-    """Whether rows of a table are elsewhere, and all of them have the columns that they had."""
-    pairs = [(before.get(name), now.get(name)) for name in names if name in before or name in now]
-    both = [(old, new) for old, new in pairs if old is not None and new is not None]
-    if len(both) < len(pairs) or any(_table(old) != _table(new) for old, new in both):
-        return False
-    return any(old.buckets.version != new.buckets.version for old, new in both)
+def have_changed(names: Iterable[str], before: Definitions, now: Definitions) -> bool:
+    """Whether one of these, a table of our own, was altered, dropped or made anew, or has rows elsewhere."""
+    return any(_versions(before.get(name)) != _versions(now.get(name)) for name in names)
 
 
-def _table(definition: Definition) -> tuple[int, int]:
-    return definition.table.id, definition.table.version
+def _versions(definition: Definition | None) -> tuple[int, ...]:
+    if definition is None:
+        return ()
+    return definition.table.id, definition.table.version, definition.buckets.version
 
 
-def _again(error: StaleSchema, why: str, suggestion: str) -> StaleSchema:
+def _again(error: StaleSchema, times: int, suggestion: str) -> StaleSchema:
+    why = f"its tables changed {times} times while it was planned, or ran"
     return StaleSchema(f"{error.message}; {why}", member=error.member, suggestion=suggestion)

@@ -270,9 +270,10 @@ MOVES_TOLD = 1000
 # Before a write that met another one is tried again: at first, and at most
 CHANGE_PAUSE_S = 0.005
 CHANGE_PAUSE_MAX_S = 0.2
-# A statement is planned again so often if its tables have changed, and if only rows of theirs have moved
-STALE_CHANGES = 1
-STALE_MOVES = 4
+# A statement is planned again so often if files of its tables have other columns, and if tables of our own were altered
+# or have moved
+STALE_FILES = 1
+STALE_OWN = 4
 # Writes whose texts are known: how many, and of how many letters; with so many rows of values the loop does them itself
 CHANGES_KEPT = 500
 CHANGE_KEPT_CHARS = 4000
