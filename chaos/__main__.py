@@ -50,6 +50,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="other rounds in the tenth, other members hit (default: 0)")
     parser.add_argument("--own", type=int, metavar="CRASHES", help="writes to tables of our own, while members die")
     parser.add_argument("--looks", action="store_true", help="with --own: engines, queries and partitions as well")
+    parser.add_argument("--point", default="", help="with --own: members die at this point, such as table.made")
     parser.add_argument("--minutes", type=float, default=60.0, help="with --own: no longer than this (default: 60)")
     parser.add_argument("--keep", action="store_true", help="keep the members' logs also when nothing was wrong")
     chosen = parser.parse_args()
@@ -83,7 +84,9 @@ def main() -> int:
 
 def _own(chosen: argparse.Namespace, folder: Path) -> int:
     try:
-        verdict = own.run(folder, chosen.own, chosen.minutes * 60, chosen.seed, has_engines=chosen.looks)
+        verdict = own.run(
+            folder, chosen.own, chosen.minutes * 60, chosen.seed, has_engines=chosen.looks, point=chosen.point
+        )
     except KeyboardInterrupt:
         print(f"interrupted; logs and tables are in {folder}", file=sys.stderr)
         return 130

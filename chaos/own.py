@@ -25,6 +25,7 @@ from random import Random
 import yaml
 
 import skerry
+from chaos import large
 from chaos.cluster import PORT, Broken, wait_until
 from chaos.forks import READY
 from chaos.histories import (
@@ -51,7 +52,7 @@ ACCOUNTS = tuple(f"a{number}" for number in range(8))
 OPENING = 100
 CLIENTS = 6
 READY_S = 600.0  # a machine may have much else to do
-DEATH_S = 1.0  # until an armed point is reached; then it is killed where it is
+DEATH_S, SELDOM_S = 1.0, 8.0  # until an armed point is reached; then it is killed where it is
 TOLD_S = 300.0  # until an unknown outcome must be known, when all members are up
 LIMITS = {"heartbeat_s": 0.5, "wait_s": 6, "stop_s": 5}
 POINTS = (
@@ -62,6 +63,7 @@ TABLES = (
     "CREATE TABLE entries (k STRING, e STRING) PRIMARY KEY (k, e) DISTRIBUTED BY (k)",
     "CREATE TABLE lists (k STRING, v STRING) PRIMARY KEY (k) DISTRIBUTED BY (k)",
     "CREATE TABLE bank (id STRING, v BIGINT) PRIMARY KEY (id) DISTRIBUTED BY (id)",
+    large.LOADED,
 )
 # An engine whose member is killed, or has no time on a busy machine, is late with its end; rows do not depend on it.
 _TROUBLE = re.compile(r"^\S+ \S+ ERROR (?!.*(?:has not ended \d+ jobs in time|no receipt from)).*", re.MULTILINE)
@@ -176,6 +178,8 @@ class History:
     entry_looks: list[Transaction] = field(default_factory=list)
     lists: list[Transaction] = field(default_factory=list)
     transfers: list[Transfer] = field(default_factory=list)
+    loads: list[tuple[str, Outcome]] = field(default_factory=list)
+    made: list[large.Made] = field(default_factory=list)
     balances: list[Mapping[str, int]] = field(default_factory=list)
     told_late: int = 0
     wrong: list[str] = field(default_factory=list)
@@ -221,8 +225,12 @@ class Client:
 
     def _work(self) -> tuple[Callable[[], None], ...]:
         constants = (self._insert, self._insert, self._insert_many, self._insert, self._flush)
+        if self._random.random() < 0.05:
+            return (self._load, self._rebalance)
         if not self._members.has_engines:
             return constants
+        if self._random.random() < 0.1:
+            return (self._create_as,)
         computed = (self._append, self._append, self._transfer, self._transfer, self._transact, self._transact)
         return (*constants, *computed, self._look, self._look)
 
@@ -317,6 +325,29 @@ class Client:
             table = self._random.choice(("entries", "lists", "bank") if self._members.has_engines else ("entries",))
             self._rows(f"FLUSH TABLE {table}")
 
+    def _load(self) -> None:
+        label = f"{self.name}.{self._number}"
+        if (ended := self._write(partial(large.load, label=label), large.LOAD_ROWS)) is not None:
+            self._history.loads.append((label, ended[0]))
+
+    def _rebalance(self) -> None:
+        """Rows leave one member, or come back: some moves, as far as they go."""
+        without = f" WITHOUT ({self._random.choice(SITES)})" if self._random.random() < 0.5 else ""
+        for _ in range(self._random.randint(1, 4)):
+            self._rows(f"REBALANCE TABLES{without}")
+
+    def _create_as(self) -> None:
+        """All accounts at one moment, in a table of their own."""
+        name = f"made_{self.name}_{self._number}"
+        if (ended := self._write(partial(large.create_as, name=name), len(ACCOUNTS))) is None:
+            return
+        if ended[0] is Outcome.DONE and (rows := self._rows(f"SELECT id, v FROM {name}")) is not None:
+            self._history.balances.append({key: int(str(value)) for key, value in rows})
+        is_dropped = ended[0] is Outcome.DONE and self._random.random() < 0.8
+        if is_dropped:
+            self._rows(f"DROP TABLE {name}")
+        self._history.made.append(large.Made(name, ended[0], is_dropped))
+
     def _look(self) -> None:
         kind, began = self._random.choice(("entries", "lists", "bank")), time.monotonic()
         rows = self._rows(LOOKS[kind])
@@ -410,7 +441,12 @@ class Client:
 
 
 Run = Callable[..., object]
-LOOKS = {"entries": "SELECT k, e FROM entries", "lists": "SELECT k, v FROM lists", "bank": "SELECT id, v FROM bank"}
+LOOKS = {
+    "entries": "SELECT k, e FROM entries",
+    "lists": "SELECT k, v FROM lists",
+    "bank": "SELECT id, v FROM bank",
+    "loads": "SELECT l, count(*) FROM loads GROUP BY l",
+}
 
 
 def _execute(cursor: Cursor, sql: str, query_id: QueryId | None = None) -> None:
@@ -452,8 +488,8 @@ class Verdict:
         )
 
 
-def run(folder: Path, crashes: int, seconds: float, seed: int, *, has_engines: bool) -> Verdict:
-    """Until so many members have died, or time is up."""
+def run(folder: Path, crashes: int, seconds: float, seed: int, *, has_engines: bool, point: str = "") -> Verdict:
+    """Until so many members have died, or time is up. `point`: they die there, and nowhere else."""
     folder.mkdir(parents=True, exist_ok=True)
     verdict, random, began = Verdict(), Random(seed), time.monotonic()
     with Net(SITES) as net:
@@ -465,7 +501,7 @@ def run(folder: Path, crashes: int, seconds: float, seed: int, *, has_engines: b
             clients = [Client(number, members, verdict.history, seed) for number in range(CLIENTS)]
             try:
                 with contextlib.suppress(KeyboardInterrupt):  # what has been done until then is judged
-                    _torment(members, verdict, random, crashes, began + seconds)
+                    _torment(members, verdict, random, crashes, began + seconds, point)
             finally:
                 for client in clients:
                     client.stop()
@@ -492,17 +528,17 @@ def _make_tables(members: Members) -> None:
         cursor.executemany(f"INSERT INTO bank VALUES (?, {OPENING})", [(each,) for each in ACCOUNTS])
 
 
-def _torment(members: Members, verdict: Verdict, random: Random, crashes: int, until: float) -> None:
+def _torment(members: Members, verdict: Verdict, random: Random, crashes: int, until: float, point: str) -> None:
     while verdict.crashes < crashes and time.monotonic() < until:
         _let_work(members, verdict, random)
-        if members.has_engines and random.random() < 0.3:
+        if members.has_engines and not point and random.random() < 0.3:
             _cut(members, random)
             verdict.cuts += 1
             continue
         victims = random.sample(SITES, 1 if random.random() < 0.85 else 2)
         for victim in victims:
-            if random.random() < 0.4:
-                verdict.at_points += _kill_at_point(members, victim, random)
+            if point or random.random() < 0.4:
+                verdict.at_points += _kill_at_point(members, victim, random, point)
             else:
                 time.sleep(random.uniform(0, 0.03))
                 members.kill(victim)
@@ -521,13 +557,15 @@ def _let_work(members: Members, verdict: Verdict, random: Random) -> None:
         time.sleep(0.005)
 
 
-def _kill_at_point(members: Members, victim: str, random: Random) -> bool:
+def _kill_at_point(members: Members, victim: str, random: Random, point: str) -> bool:
     """Whether it died where it was to; else it is killed where it is."""
+    seldom = (*large.POINTS, *(large.MADE_POINTS if members.has_engines else ()))
+    point = point or random.choice(POINTS if random.random() < 0.6 else seldom)
     armed = members.armed(victim)
     new = armed.with_suffix(".new")
-    new.write_text(f"{random.choice(POINTS)}|kill|{random.randint(1, 4)}")
+    new.write_text(f"{point}|kill|{random.randint(1, 4) if point in POINTS else 1}")
     new.rename(armed)
-    give_up = time.monotonic() + DEATH_S
+    give_up = time.monotonic() + (DEATH_S if point in POINTS else SELDOM_S)
     while not members.is_dead(victim) and time.monotonic() < give_up:
         time.sleep(0.005)
     is_there = members.is_dead(victim)
@@ -571,6 +609,10 @@ def _judge(members: Members, verdict: Verdict) -> None:
     opening = dict.fromkeys(ACCOUNTS, OPENING)
     balances = {key: int(str(value)) for key, value in found["bank"]}
     verdict.violations += check_bank(opening, history.transfers, history.balances, balances)
+    verdict.violations += large.check_loads(history.loads, found["loads"])
+    if members.has_engines:
+        names = {row[0] for row in _last_look(members, "SHOW TABLES")}
+        verdict.violations += large.check_made(history.made, names)
     verdict.violations += history.wrong
 
 
@@ -584,8 +626,10 @@ def _on_disk(members: Members) -> dict[str, list[tuple[str, object]]]:
         store = Store(str(members.folder / "state" / f"_own.{name}.tables"), name)
         try:
             for shard in open_shards(store, name).shards.values():
-                rows = shard.read((1 << 63) - 1).to_pydict()
-                found[shard.table.name] += zip(*rows.values(), strict=True)
+                rows = shard.read((1 << 63) - 1)
+                if shard.table.name == "loads":
+                    rows = rows.group_by("l").aggregate([("n", "count")])
+                found[shard.table.name] += zip(*rows.to_pydict().values(), strict=True)
         finally:
             store.close()
     return found

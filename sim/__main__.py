@@ -1,6 +1,6 @@
 """`python -m sim --seeds 500`: runs seeds, prints the violations and the slowest seed. `--seed 7` replays one.
 
-`--tables` runs commits to tables of our own (sim/tables) instead of queries.
+`--tables` runs commits to tables of our own (sim/tables, sim/staged) instead of queries.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 
-import sim.tables.world
+import sim.tables.seeds
 from sim.loop import OWNER
 from sim.world import COMPLAINTS, Outcome, run_seed
 
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--log", action="store_true", help="with --seed: what the members log")
     parser.add_argument("--tables", action="store_true", help="commits to tables of our own, instead of queries")
     options = parser.parse_args(arguments)
-    run = sim.tables.world.run_seed if options.tables else run_seed
+    run = sim.tables.seeds.run_seed if options.tables else run_seed
     if options.seed is not None:
         return max(replay(run, seed, with_log=options.log) for seed in options.seed)
     return run_all(run, range(options.first, options.first + options.seeds), options.jobs, options.stop_at_first)

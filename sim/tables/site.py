@@ -123,6 +123,7 @@ class Site:
         self.keeper = ""  # who begins moves
         self.is_full = False  # its disk takes nothing
         self._was_full = False  # in this life
+        self.unkept_ts = 0  # up to which reads were answered that no mark on its disk knows of
         self.wall_offset_s = 0.0
         self.wall_rate = 1.0
         self.sync_s = random.choice((0.001, 0.005, 0.03, 0.2))
@@ -150,6 +151,12 @@ class Site:
     def at(self) -> At:
         wall_s = self._timeline.now * self.wall_rate + self.wall_offset_s
         return At(self._timeline.now, EPOCH_US + int(wall_s * 1e6))
+
+    @property
+    def may_be_set_back(self) -> bool:
+        """Not a clock that alone keeps reads in their order: those that no mark on disk knows of."""
+        clock = self.commits.clock
+        return not self.unkept_ts if not self.is_up else not clock.is_unkept and clock.last >= self.unkept_ts
 
     # --- power -----------------------------------------------------------------------------------
     def start(self) -> None:

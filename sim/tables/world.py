@@ -325,9 +325,13 @@ class World:
 
     def _crash(self, site: Site) -> None:
         self.tell(f"{site.name} loses its power")
-        is_unkept = site.commits.clock.is_unkept
-        if is_unkept:  # nothing but its clock keeps its reads in their order then, and that is not set back
-            behind_us = (site.commits.clock.last >> COUNTER_BITS) - site.at.wall_us
+        # Nothing but its clock keeps reads in their order that no mark on disk knows of, in this life or in one before:
+        # then that is not set back.
+        clock = site.commits.clock
+        is_unkept = clock.is_unkept or site.unkept_ts > clock.durable
+        site.unkept_ts = max(site.unkept_ts, clock.last) if is_unkept else 0
+        if is_unkept:
+            behind_us = (site.unkept_ts >> COUNTER_BITS) - site.at.wall_us
             site.wall_offset_s += max(0.0, behind_us / 1e6 + 0.001)
         site.crash()
         for number, waits in list(self._waits.items()):
@@ -370,8 +374,8 @@ class World:
 
     def _jump(self) -> None:
         site = self._any()
-        if not self.are_faults_over:
-            by_s = self.random.choice((-1, 1)) * self.random.choice((0.2, 2.0, 2.0, 12.0))
+        by_s = self.random.choice((-1, 1)) * self.random.choice((0.2, 2.0, 2.0, 12.0))
+        if not self.are_faults_over and (by_s > 0 or site.may_be_set_back):
             self.tell(f"the clock of {site.name} jumps by {by_s} s")
             site.wall_offset_s += by_s
 
@@ -393,8 +397,15 @@ class World:
         for site in self.sites.values():
             site.fuse = site.sync_fuse = None
             site.is_full = False
-            site.wall_rate, site.wall_offset_s = 1.0, 0.0
+            self._set_clock(site)
             self._restart(site)
+
+    def _set_clock(self, site: Site) -> None:
+        """As soon as that may be, if it goes back."""
+        if site.wall_offset_s <= 0 or site.may_be_set_back:
+            site.wall_rate, site.wall_offset_s = 1.0, 0.0
+        else:
+            self.timeline.after(0.1, functools.partial(self._set_clock, site))
 
     # --- what must hold at any time --------------------------------------------------------------
     def check_total(self, client: str, rows: Snapshot) -> None:

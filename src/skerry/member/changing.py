@@ -25,11 +25,13 @@ from skerry.member.loads import Load
 from skerry.member.own import OwnTables
 from skerry.member.planning import Planned, Planner, SchemaCatalog, given_more, given_values, given_variables
 from skerry.member.rebalancing import Rebalancing
+from skerry.member.replans import Replans
 from skerry.member.requests import Answer, CountAnswer, RunStatement
 from skerry.member.resources import Workers
 from skerry.member.statuses import Statuses
 from skerry.member.transactions import Transactions, refuse_within
 from skerry.member.within import Within
+from skerry.model import trace
 from skerry.model.amounts import counted
 from skerry.model.commits import TransactionId
 from skerry.model.errors import (
@@ -48,7 +50,6 @@ from skerry.model.limits import (
     CHANGE_PAUSE_MAX_S,
     CHANGE_PAUSE_S,
     CHANGE_ROWS_AT_ONCE,
-    CHANGE_STALE,
     COMPUTED_BYTES,
     COMPUTED_ROWS,
     DEFINED_WAIT_S,
@@ -438,7 +439,7 @@ class Changing:
         Of a table that was dropped, and made anew as another, a query may have to give the rows.
         """
         query, first_start = statement.query, self._own.now()
-        pause_s, attempt, changes = CHANGE_PAUSE_S, 0, 0
+        pause_s, attempt, replans = CHANGE_PAUSE_S, 0, Replans(lambda: self._own.definitions)
         while change.parts:
             attempt += 1
             if analysis is not None:
@@ -459,10 +460,9 @@ class Changing:
                 if not outcome.is_retryable:
                     raise error
                 if isinstance(error, StaleSchema):
-                    changes += 1
-                    if changes >= CHANGE_STALE:
-                        raise error
                     await work.defining.catch_up()
+                    replans.note(error, cursor.tables)
+                    trace.emit(trace.QueryReplanned(query, error.message))
                     again = await self._understood(work.planner, statement)
                     if not isinstance(again, Routed):
                         return again
@@ -477,7 +477,7 @@ class Changing:
         """A statement of a transaction: what it writes is held here. Planned again if its table has changed."""
         cursor.is_write = True
         message = partial(self._message, statement)
-        changes = 0
+        replans = Replans(lambda: self._own.definitions)
         async with self._within.turn(statement) as begun:
             if (count := begun.counts.get(statement.query)) is not None:
                 return count
@@ -499,11 +499,9 @@ class Changing:
                     answer = msgspec.structs.replace(answer, warnings=warnings)
                     begun.counted(statement.query, answer)
                     return answer
-                except StaleSchema:
-                    changes += 1
-                    if changes >= CHANGE_STALE:
-                        raise
+                except StaleSchema as error:
                     await work.defining.catch_up()
+                    replans.note(error, cursor.tables)
                     again = await self._understood(work.planner, statement)
                     if not isinstance(again, Routed | NeedsQuery):
                         raise InternalError("what a statement asks for does not change with its tables") from None

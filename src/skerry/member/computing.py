@@ -7,6 +7,7 @@ the query is run again, at a later moment. So no update is lost.
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import NamedTuple, Protocol
@@ -30,6 +31,7 @@ from skerry.member.planning import (
     planned_query,
     with_fresh_tables,
 )
+from skerry.member.replans import Replans
 from skerry.member.requests import CountAnswer, RunStatement
 from skerry.member.resources import Workers
 from skerry.model import trace
@@ -39,7 +41,6 @@ from skerry.model.fragment import Plan
 from skerry.model.limits import (
     CHANGE_PAUSE_MAX_S,
     CHANGE_PAUSE_S,
-    CHANGE_STALE,
     COMPUTED_BYTES,
     COMPUTED_ROWS,
     STAGED_CHUNK_ROWS,
@@ -273,15 +274,21 @@ class Computing:
         overflow: Overflow,
     ) -> Gathered:
         """Of a query, planned again if its tables have changed."""
-        attempt = 0
-        while True:
+        replans, tables = Replans(lambda: self._own.definitions), tuple[str, ...]()
+
+        async def planned() -> Planned:
+            nonlocal tables
+            made = await plan()
+            tables = tuple(made.plan.schema_info)
+            return made
+
+        for attempt in itertools.count():
             try:
-                return await gather(attempt, plan, check, overflow)
+                return await gather(attempt, planned, check, overflow)
             except StaleSchema as error:
-                attempt += 1
-                if attempt >= CHANGE_STALE:
-                    raise
                 await _learn(self._own, planner, statement, error)
+                replans.note(error, tables)
+        raise AssertionError
 
     def filling(
         self,
@@ -329,13 +336,12 @@ class Writing:
         self._first_start = own.now()
         self._casts = False
         self._is_whole = False
-        self._changes = 0
+        self._replans = Replans(lambda: own.definitions)
         # An attempt of an earlier life may be prepared somewhere, with other rows: no two have one number.
         self._commits = (self._first_start >> _MILLISECOND_BITS) & _ATTEMPT_BITS
         # Nor do members take part in the query of an earlier life again.
         self._is_again = is_again(message().statement.options)
         self._runs = self._commits if self._is_again else 0
-        self._has_lost_engine = False
         self._reads_the_past = False
         self.wanted: Wanted | None = None
         self._pause_s = CHANGE_PAUSE_S
@@ -480,13 +486,9 @@ class Writing:
         return CountAnswer(0, self.warnings)
 
     async def _again(self, error: StaleSchema | EngineEnded, statement: RunStatement) -> None:
-        """Raises the error if another try is none too many. An engine that ends twice may end because of this."""
-        self._changes += 1
-        is_second = isinstance(error, EngineEnded) and self._has_lost_engine
-        if is_second or self._changes >= CHANGE_STALE:
-            raise error
-        self._has_lost_engine |= isinstance(error, EngineEnded)
+        """Raises the error if another try is one too many."""
         await _learn(self._own, self._planner, statement, error)
+        self._replans.note(error, self._cursor.tables)
 
 
 async def _learn(own: OwnTables, planner: Planner, statement: RunStatement, error: SkerryError) -> None:

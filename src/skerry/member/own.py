@@ -23,13 +23,14 @@ from skerry.member.moving import Moves
 from skerry.member.resources import Workers
 from skerry.member.staging import Staging
 from skerry.model import trace
-from skerry.model.commits import Changed, FoundAt, Layouts, Moving, Part, Staged, TransactionId, Write
+from skerry.model.commits import Changed, FoundAt, Layouts, Moving, Part, Staged, TransactionId, Versions, Write
 from skerry.model.errors import ClocksApart, PeerError, SiteError, SkerryError, StaleSchema, UserError, unsure
 from skerry.model.ids import QueryId
 from skerry.model.limits import (
     CHANGE_PAUSE_MAX_S,
     COMPUTED_BYTES,
     FORGET_ROUNDS,
+    STAGED_AHEAD,
     UPKEEP_PAUSE_ROUNDS,
     UPKEEP_S,
     WRITE_TUPLES,
@@ -115,6 +116,7 @@ class OwnTables:
         self._faults: dict[int, SiteError] = {}
         self._troubles: dict[int, str] = {}  # of upkeep, until it is well again
         self._keys: dict[int, tuple[FileKeys, asyncio.Lock]] = {}
+        self._late: dict[tuple[QueryId, int], list[tuple[str, StageRows | DropRows]]] = {}  # wait for their table
         self._routed: dict[QueryId, Part] = {}  # by this member, to itself; being committed
         self.on_flushed: Callable[[], None] = lambda: None  # how large a table is was learned
         # A role with a rule that names one of these columns of a table; "" if there is none.
@@ -178,6 +180,9 @@ class OwnTables:
             self._defining.peer_lost(peer, error)
         if self._committing is not None:
             self._committing.lost(peer, error)
+        for (query, _), late in self._late.items():
+            if query.initiator == peer:
+                late.clear()
         if self._staging is not None:
             self._staging.lost(peer)
         if self._moves is not None and peer == self.keeper:
@@ -456,8 +461,45 @@ class OwnTables:
             self._committing.receive(sender, message)
 
     def receive_rows(self, sender: str, message: StageRows | DropRows) -> None:
-        if self._staging is not None:
+        """Rows may come before their table is known here: that is waited for, and so do those that follow them."""
+        if self._staging is None:
+            return
+        key = message.query, message.stage
+        if (late := self._late.get(key)) is not None:
+            if len(late) <= STAGED_AHEAD + 1:  # more than may come; one that is missing is noticed
+                late.append((sender, message))
+        elif isinstance(message, StageRows) and not message.number and self._is_behind((_versions_of(message),)):
+            self._late[key] = [(sender, message)]
+            self._own(self._receive_late(key, _versions_of(message)), f"rows of query {message.query}")
+        else:
             self._staging.receive(sender, message)
+
+    async def _receive_late(self, key: tuple[QueryId, int], versions: Versions) -> None:
+        assert self._staging is not None
+        try:
+            await self._follow((versions,))
+        finally:
+            for sender, message in self._late.pop(key):
+                self._staging.receive(sender, message)
+
+    def _is_behind(self, versions: Iterable[Versions]) -> bool:
+        """Whether another member has heard of a table, or of what it is now, before this one."""
+        for each in versions:
+            known = self._by_id.get(each.table)
+            if known is None:
+                if each.table >= self._catalogue.next_id:
+                    return True
+            elif each.version > known.table.version or each.bucket_map > known.buckets.version:
+                return True
+        return False
+
+    async def _follow(self, versions: Sequence[Versions]) -> None:
+        """Until the keeper has told what it knows, and moves that were voted for here are over. A while at most."""
+        await self.catch_up()
+        known = frozenset(each.table for each in versions if each.table in self._by_id)
+        if known and self._is_behind(versions):
+            with suppress(SkerryError):  # what is still wrong is said by whoever looks next
+                await self._core.read(self.now(), known)
 
     def _admit(self, sender: str, message: StageRows) -> Shard:
         """The table that rows are sent ahead for; raises why they are not taken."""
@@ -564,7 +606,7 @@ class OwnTables:
     def _look(self, query: QueryId, part: Part, read_ts: int) -> Looked | Awaitable[Looked]:
         """What the writes meet here; errors are why they cannot be written. At once, unless files have to be read."""
         if (stale := self._stale_part(part)) is not None:
-            return Looked(stale=stale)
+            return self._look_behind(query, part, read_ts) if self._is_behind(part.versions) else Looked(stale=stale)
         if part.staged and (moving := part.staged[0].moving) is not None:
             return self._look_moving(part, part.staged[0], moving)
         self.moves.refuse_frozen(part, self._shards)
@@ -597,6 +639,14 @@ class OwnTables:
         files, turn = self.file_keys(shard)
         found = files.find_absent(asked) if not turn.locked() else None  # else a thread is at the indexes
         return found_of(shard.table, writes, found) if found is not None else None
+
+    async def _look_behind(self, query: QueryId, part: Part, read_ts: int) -> Looked:
+        """This member may have only just met the keeper: then whoever asks knows more, and has nothing to plan anew."""
+        await self._follow(part.versions)
+        if self._is_behind(part.versions) and (stale := self._stale_part(part)) is not None:
+            return Looked(stale=stale)
+        looked = self._look(query, part, read_ts)
+        return looked if isinstance(looked, Looked) else await looked
 
     async def _look_moving(self, part: Part, staged: Staged, moving: Moving) -> Looked:
         looked = await self.moves.look(part, staged, moving)
@@ -853,6 +903,10 @@ def _leaving(members: set[QueryId], query: QueryId) -> Iterator[None]:
         yield
     finally:
         members.discard(query)
+
+
+def _versions_of(message: StageRows) -> Versions:
+    return Versions(message.table, message.version, message.bucket_map)
 
 
 def _tables(part: Part) -> set[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from skerry.catalog.catalog import own_part, own_version
 from skerry.member.gathering import Snapshot as TableSnapshot
@@ -14,7 +15,7 @@ from skerry.member.resources import Workers
 from skerry.member.tables import no_table
 from skerry.member.transactions import Transactions
 from skerry.model.commits import Changed
-from skerry.model.errors import UserError
+from skerry.model.errors import SkerryError, UserError
 from skerry.model.fragment import Plan, TableLeaf
 from skerry.model.sharded import Definition, OwnTable
 from skerry.model.table import TablePart
@@ -77,6 +78,11 @@ class OwnReads:
         return self._own.now(max(since)) if since else 0
 
     # --- what is here -------------------------------------------------------------------------------
+    @property
+    def known(self) -> Mapping[str, Definition]:
+        """All tables, by name in lower case."""
+        return self._own.definitions
+
     def parts(self) -> tuple[TablePart, ...]:
         """This member's, as large as they are now."""
         return tuple(self.part(each) for each in self.definitions() if self._member in each.table.members)
@@ -92,6 +98,10 @@ class OwnReads:
         if found is None or own_version(found) != version:
             await self.catch_up()
             found = self._own.definitions.get(name.lower())
+            if found is not None and version is not None and own_version(found) < version:
+                with suppress(SkerryError):  # a move that this member has voted for, and whose end it has not heard yet
+                    await self._own.settled(found.table.id, self._own.now())
+                found = self._own.definitions.get(name.lower())
         if version is None:
             raise no_table(self._member, name)
         if found is None or own_version(found) != version or self._member not in found.table.members:

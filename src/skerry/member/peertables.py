@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from skerry.catalog.believed import believed
@@ -52,6 +52,10 @@ class PeerTables:
         if definitions != self._defined:
             self._defined = definitions
             self._catalog.define(definitions)
+
+    def own_definitions(self) -> Mapping[str, Definition]:
+        """Of tables of our own, by name in lower case."""
+        return self._own_reads.known
 
     def holders(self) -> tuple[str, ...]:
         """All members that have tables, in the order of the configuration."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from skerry.config import Config, Role
 from skerry.member import clock
 from skerry.member.own import OwnTables
+from skerry.member.questions import Questions
 from skerry.model.commits import Moving, Part, Policy, Staged, TransactionId, Versions
 from skerry.model.errors import (
     Overloaded,
@@ -25,7 +25,15 @@ from skerry.model.errors import (
     unsure,
 )
 from skerry.model.ids import QueryId
-from skerry.model.limits import DEFINE_WAIT_S, MOVE_APART_S, MOVE_PAUSE_S, MOVE_SENT_S, MOVE_TRIES, MOVES_TOLD
+from skerry.model.limits import (
+    DEFINE_WAIT_S,
+    MOVE_APART_S,
+    MOVE_LOOK_S,
+    MOVE_PAUSE_S,
+    MOVE_SENT_S,
+    MOVE_TRIES,
+    MOVES_TOLD,
+)
 from skerry.model.points import reach
 from skerry.model.rights import Rights
 from skerry.model.sharded import Definition
@@ -36,8 +44,6 @@ from skerry.wire.messages import Message
 from skerry.wire.moving_messages import GroupSent, Rebalance, Rebalanced, SendGroup, Step
 from skerry.wire.values import error_of, failure_of
 
-_KNOWN_S = 0.02  # between looks whether members know
-
 
 class _Met(Exception):
     """A move met a transaction that began before it, or that was quicker; another attempt may succeed."""
@@ -45,11 +51,6 @@ class _Met(Exception):
     def __init__(self, error: SkerryError) -> None:
         super().__init__(error.message)
         self.error = error
-
-
-class _Asked(NamedTuple):
-    member: str
-    answer: asyncio.Future[GroupSent | Rebalanced]
 
 
 class Rebalancing:
@@ -71,7 +72,7 @@ class Rebalancing:
         self._rights_of = rights_of
         self._move_bytes_s = config.limits.move_bytes_s
         self._data = tuple(name for name, each in config.members.items() if each.role is Role.DATA)
-        self._asked: dict[str, _Asked] = {}
+        self._questions = Questions[GroupSent | Rebalanced]()
         self._turn = asyncio.Lock()
         self._doubt: QueryId | None = None  # a move whose decision was slow to be written
         self._not_before = 0.0
@@ -80,36 +81,33 @@ class Rebalancing:
     async def ask(self, leaving: tuple[str, ...], rights: Rights, *, is_plan: bool) -> Rebalanced:
         """The next move, done by the keeper; or only what is to be moved."""
         keeper = self._own.keeper
-        message = Rebalance(uuid.uuid4().hex, leaving, is_plan, rights.user, rights.roles)
-        told = await self._answered(keeper, message.request_id, message, None)
+        told = await self._answered(
+            keeper, lambda number: Rebalance(number, leaving, is_plan, rights.user, rights.roles), None
+        )
         assert isinstance(told, Rebalanced)
         if told.failure is not None:
             raise error_of(told.failure)
         return told
 
     async def _answered(
-        self, member: str, request_id: str, message: Message, within_s: float | None
+        self, member: str, message: Callable[[str], Message], within_s: float | None
     ) -> GroupSent | Rebalanced:
         """`within_s` None: the query's deadline; a member that is lost ends it."""
-        answer: asyncio.Future[GroupSent | Rebalanced] = asyncio.get_running_loop().create_future()
-        self._asked[request_id] = _Asked(member, answer)
+        request_id, answer = self._questions.put(member)
         try:
-            self._send(member, message)
+            self._send(member, message(request_id))
             return await asyncio.wait_for(answer, within_s)
         except TimeoutError:
             raise TimedOut(f"no answer from {member} within {within_s:g} s", member=member) from None
         finally:
-            del self._asked[request_id]
+            self._questions.forget((request_id,))
 
     def told(self, sender: str, message: GroupSent | Rebalanced) -> None:
-        asked = self._asked.get(message.request_id)
-        if asked is not None and asked.member == sender and not asked.answer.done():
-            asked.answer.set_result(message)
+        self._questions.answered(sender, message.request_id, message)
 
     def lost(self, peer: str, error: SiteError) -> None:
-        for asked in self._asked.values():
-            if asked.member == peer and not asked.answer.done():
-                asked.answer.set_exception(error)
+        for answer in self._questions.open_at(peer):
+            answer.set_exception(error)
 
     # --- at the source ------------------------------------------------------------------------------------------------
     async def send_here(self, sender: str, message: SendGroup) -> None:
@@ -180,7 +178,7 @@ class Rebalancing:
         while clock.now() < until:
             if all(self._own.defining.core.is_known(member) for member in (self._member, *self._up())):
                 return
-            await asyncio.sleep(_KNOWN_S)  # owner: `until`
+            await asyncio.sleep(MOVE_LOOK_S)  # owner: `until`
 
     async def _move_next(self, table_id: int, wanted: tuple[str, ...]) -> Step:
         """Some attempts: a member that knows other definitions, or a write that was quicker, is met again."""
@@ -227,8 +225,11 @@ class Rebalancing:
         """When the target has the rows of the group, or of a part of it."""
         table, bucket_map = definition.table, definition.buckets.version
         first, upto, source, target, is_top = transfer
-        request = SendGroup(uuid.uuid4().hex, table.id, table.version, bucket_map, first, upto, target, is_top)
-        sent = await self._answered(source, request.request_id, request, MOVE_SENT_S)
+        sent = await self._answered(
+            source,
+            lambda number: SendGroup(number, table.id, table.version, bucket_map, first, upto, target, is_top),
+            MOVE_SENT_S,
+        )
         assert isinstance(sent, GroupSent)
         if sent.failure is not None:
             raise error_of(sent.failure)

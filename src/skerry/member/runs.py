@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, assert_never
 
@@ -28,6 +29,7 @@ from skerry.member.planning import (
     plan_statement,
 )
 from skerry.member.relay import relays_of
+from skerry.member.replans import Replans
 from skerry.member.requests import Answer, CountAnswer, PageSize, RowsAnswer, RunStatement
 from skerry.member.result import Counted, Result
 from skerry.member.shares import Shares
@@ -52,8 +54,6 @@ from skerry.sql.commands import (
 from skerry.sql.owntables import is_plain_write
 from skerry.wire.codec import decode_batch, decode_schema
 from skerry.wire.messages import Message
-
-_ATTEMPTS = 3  # columns that change faster than this are somebody's loop
 
 T = TypeVar("T")
 # What sites run.
@@ -104,13 +104,14 @@ class Runs:
 
     async def answer(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """Raises Cancelled when the cursor was closed meanwhile."""
-        has_lost_engine = False
+        replans: Replans | None = None
         if statement.seen_ts and (waiting := self._seen(statement.seen_ts)) is not None:
             await _while_wanted(cursor, statement.query, waiting, "waiting for a clock")
-        for attempt in range(_ATTEMPTS):
+        for attempt in itertools.count():
             # Of some milliseconds: no task looks at it to say so.
             if self._plan is plan_statement and is_plain_write(statement.sql):
                 return await self._changed(statement, cursor)
+            replans = replans or Replans(self._planner.peer_tables.own_definitions)
             planned = await self._understood(statement, cursor)
             if isinstance(planned, AboutOwn):
                 return await self._changed(statement, cursor)
@@ -129,15 +130,13 @@ class Runs:
                     return await self._assign(statement, cursor, planned, attempt)
                 return await self._run(statement, cursor, planned, attempt)
             except (StaleSchema, EngineEnded) as error:
-                # Once: an engine that ends a second time may well end because of this very statement.
-                is_second = isinstance(error, EngineEnded) and has_lost_engine
-                if is_second or cursor.is_closed or not _may_run_again(planned):
+                if cursor.is_closed or not _may_run_again(planned):
                     raise
-                has_lost_engine |= isinstance(error, EngineEnded)
+                await self._planner.peer_tables.refresh((error.member,))
+                replans.note(error, cursor.tables)
                 cursor.initiated = None  # that attempt is over; whatever comes of the next is told anew
                 trace.emit(trace.QueryReplanned(statement.query, error.message))
-                await self._planner.peer_tables.refresh((error.member,))
-        raise StaleSchema(f"the columns of its tables changed {_ATTEMPTS} times while the query was planned")
+        raise AssertionError
 
     async def _changed(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """A statement about tables of our own. What was handed to the members that write goes on in any case."""

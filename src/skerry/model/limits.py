@@ -258,18 +258,23 @@ CATCH_UP_S = 2.0
 STATUS_WAIT_S = 3.0  # for each member's part of SHOW TABLE STATUS
 # A move of a group: bytes of files that go at once, for which writes to them wait; for the source to have sent them,
 # and how long it then keeps them for a commit that does not come; attempts, and the pause before the next; the least
-# pause after a move, in which statements that met it are planned again; lines of a plan that are told
+# pause after a move, in which statements that met it are planned again; between looks whether members know of it; lines
+# of a plan that are told
 MOVE_BYTES = 32 * MIB
 MOVE_SENT_S = 120.0
 MOVE_KEPT_S = 30.0
 MOVE_TRIES = 5
 MOVE_PAUSE_S = 0.3
 MOVE_APART_S = 0.4
+MOVE_LOOK_S = 0.02
 MOVES_TOLD = 1000
 # Before a write that met another one is tried again: at first, and at most
 CHANGE_PAUSE_S = 0.005
 CHANGE_PAUSE_MAX_S = 0.2
-CHANGE_STALE = 5  # attempts at a table that changes
+# A statement is planned again so often if files of its tables have other columns, and if tables of our own were altered
+# or have moved
+STALE_FILES = 1
+STALE_OWN = 4
 # Writes whose texts are known: how many, and of how many letters; with so many rows of values the loop does them itself
 CHANGES_KEPT = 500
 CHANGE_KEPT_CHARS = 4000

@@ -22,7 +22,7 @@ from skerry.tables.flush import Range, carry_out
 from skerry.tables.layouts import is_fit, relaid_pairs
 from skerry.tables.manifest import Flush, Manifest, laid_of
 from skerry.tables.shard import Shard
-from skerry.tables.store import Store
+from skerry.tables.store import Store, Unwritten
 
 STAGING = "staging"  # the folder of rows that nobody has voted for
 
@@ -92,6 +92,8 @@ async def _whole(work: Coroutine[Any, Any, _T]) -> _T:
         while not task.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()  # nobody waits for it any more: whoever comes next goes on from there
         raise
 
 
@@ -124,6 +126,7 @@ class Flusher:
         self._store = store
         self._member = member
         self._turns: dict[int, asyncio.Lock] = {}
+        self._untrimmed: dict[int, tuple[str, ...]] = {}  # files that the store could not forget yet
         self.done: dict[int, Upkeep] = {}
 
     async def flush(self, shard: Shard, upto_ts: int, is_held: Callable[[], bool] = lambda: False) -> Flush | None:
@@ -153,7 +156,11 @@ class Flusher:
             return None
         flush = await asyncio.to_thread(carry_out, plan)
         reach("flush.written")
-        await asyncio.wrap_future(self._store.flushed(shard.table.id, flush))
+        try:
+            await asyncio.wrap_future(self._store.flushed(shard.table.id, flush))
+        except Unwritten:  # surely not named; the next flush may have other groups, and so other names
+            await asyncio.to_thread(files.remove_files, shard.folder, [file.name for file in flush.added])
+            raise
         reach("flush.named")
         shard.flushed(flush, plan.table)
         self._note(shard, files_written=len(flush.added), files_replaced=len(flush.removed))
@@ -184,10 +191,16 @@ class Flusher:
             await _whole(self._trim(shard, horizon_ts))
 
     async def _trim(self, shard: Shard, horizon_ts: int) -> None:
-        trimmed = shard.trim(horizon_ts)
-        if trimmed is not None:
-            kept_ts, names = trimmed
-            await asyncio.wrap_future(self._store.trim(shard.table.id, kept_ts, names))
+        trimmed, names = shard.trim(horizon_ts), self._untrimmed.pop(shard.table.id, ())
+        if trimmed is not None or names:
+            kept_ts, more = trimmed or (shard.manifest.kept_ts, ())
+            names += more
+            try:
+                await asyncio.wrap_future(self._store.trim(shard.table.id, kept_ts, names))
+            except BaseException:
+                # On a full disk above all: they are tried again, and not kept until the next start.
+                self._untrimmed[shard.table.id] = names
+                raise
             reach("trim.forgotten")
             await asyncio.to_thread(files.remove_files, shard.folder, names)
             self._note(shard, cleaned_us=time.time_ns() // 1000, files_removed=len(names))
@@ -202,6 +215,7 @@ class Flusher:
             await asyncio.to_thread(files.remove_folder, shard.folder)
             await asyncio.wrap_future(self._store.folder_gone(shard.table.id))
         self.done.pop(shard.table.id, None)
+        self._untrimmed.pop(shard.table.id, None)
 
     def is_busy(self, shard: Shard) -> bool:
         """Something is done with its files, which may take minutes."""

@@ -204,7 +204,7 @@ class Shard:
     def trim(self, horizon_ts: int) -> tuple[int, tuple[str, ...]] | None:
         """From now on reads begin at the first; the store is to be told, then the files of these names go.
 
-        None if all is needed. Should the store fail, it still has all, and it is trimmed after the next start.
+        None if all is needed. Should the store fail, it still has all: who asks tells it again.
         """
         manifest, gone = self.manifest.trimmed(min([horizon_ts, *self._pins]))
         if manifest == self.manifest:

@@ -71,6 +71,8 @@ class Spool:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """PeerError for rows that are not the table's, or not this member's."""
+        if not batch.num_rows:  # of a range of buckets that moves, and has none
+            return
         table = self.table
         whole = self._whole(batch) if self.is_changes else batch
         for column in table.columns:

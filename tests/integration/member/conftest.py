@@ -43,6 +43,20 @@ def members(shared_members: LocalCluster) -> Iterator[LocalCluster]:
     nothing_left(shared_members)
 
 
+@pytest.fixture(scope="module")
+def two_sites(
+    sail_engine: Engine, fault_tables: Mapping[str, Mapping[str, Path]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalCluster]:
+    """Oslo, which keeps the definitions, and bergen, with Sail and a place for tables of our own; and a lite member."""
+    folder = tmp_path_factory.mktemp("own")
+    tables = {name: fault_tables[name] for name in ("oslo", "bergen")}
+    more = {"state": str(folder / "state")}
+    path = write_sites(folder / "skerry.yaml", tables, limits=PATIENT, lite=("kiosk",), more=more)
+    with LocalCluster(load(str(path)), engine=sail_engine) as cluster:
+        yield cluster
+        nothing_left(cluster)
+
+
 @pytest.fixture
 def start_sail(
     sail_engine: Engine, fault_tables: Mapping[str, Mapping[str, Path]], tmp_path: Path

@@ -43,26 +43,14 @@ users: {anna: [reader], bill: [boss], carl: [clerk]}
 """
 
 
-@pytest.fixture(scope="module")
-def cluster(sail_engine: Engine, fault_tables: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Two sites, and a member that only asks. Oslo keeps the definitions."""
-    folder = tmp_path_factory.mktemp("faults")
-    tables = {name: fault_tables[name] for name in ("oslo", "bergen")}
-    more = {"state": str(folder / "state")}
-    path = write_sites(folder / "skerry.yaml", tables, limits=PATIENT, lite=("kiosk",), more=more)
-    with LocalCluster(load(str(path)), engine=sail_engine) as cluster:
-        yield cluster
-        nothing_left(cluster)
-
-
 def rows(first: int, upto: int) -> pa.Table:
     return pa.table({"id": pa.array(range(first, upto), pa.int32()), "n": pa.repeat(7, upto - first)})
 
 
-def test_statements_that_are_said_again_after_restarts(cluster: LocalCluster) -> None:
+def test_statements_that_are_said_again_after_restarts(two_sites: LocalCluster) -> None:
     """Through a member without a disk: it has forgotten all, and the keeper was restarted too."""
     said: list[tuple[QueryId, str, int]] = []
-    with cluster.connect("kiosk") as connection:
+    with two_sites.connect("kiosk") as connection:
         cursor = connection.cursor()
         for sql, count in (
             ("CREATE TABLE t (id INT, n INT) PRIMARY KEY (id) DISTRIBUTED BY (id)", 0),
@@ -79,13 +67,13 @@ def test_statements_that_are_said_again_after_restarts(cluster: LocalCluster) ->
         assert cursor.load("t", rows(10, 12)).rowcount == 2
         loaded = cursor.query_id
     for member in ("kiosk", "oslo"):
-        cluster.stop_member(member)
+        two_sites.stop_member(member)
     for member in ("oslo", "kiosk"):
-        cluster.start_member(member)
+        two_sites.start_member(member)
     # What is made once more by others is not touched, either.
-    wait_for(lambda: cluster.connect("bergen").cursor().execute("SELECT count(*) FROM t").fetchall())
-    cluster.connect("bergen").cursor().execute("CREATE TABLE gone (id INT) PRIMARY KEY (id) DISTRIBUTED BY (id)")
-    with cluster.connect("kiosk") as connection:
+    wait_for(lambda: two_sites.connect("bergen").cursor().execute("SELECT count(*) FROM t").fetchall())
+    two_sites.connect("bergen").cursor().execute("CREATE TABLE gone (id INT) PRIMARY KEY (id) DISTRIBUTED BY (id)")
+    with two_sites.connect("kiosk") as connection:
         cursor = connection.cursor()
         for query, sql, count in said:
             assert (sql, cursor.execute(sql, query_id=query).rowcount) == (sql, count)
@@ -103,37 +91,37 @@ def test_statements_that_are_said_again_after_restarts(cluster: LocalCluster) ->
             cursor.execute(said[4][1], query_id=said[4][0])
 
 
-def test_a_table_whose_statement_ended_before_its_rows_were_written(cluster: LocalCluster) -> None:
+def test_a_table_whose_statement_ended_before_its_rows_were_written(two_sites: LocalCluster) -> None:
     """Nobody sees it, and it goes: whoever decides its commit finds that there is none."""
     table = OwnTable(0, "half", 0, (OwnColumn("id", "int", is_nullable=False),), ("id",), ("id",), ("oslo", "bergen"))
     for initiator in ("bergen", "kiosk"):
-        own = cluster.members[initiator].own_tables
+        own = two_sites.members[initiator].own_tables
 
         async def make(own: Any = own, initiator: str = initiator) -> None:
             making = Making(QueryId(initiator, "half"), own.now())
             await own.defining.define(QueryId(initiator, "half-make"), Create(table, making=making), EVERYTHING)
 
-        cluster.call(make())
-        cursor = cluster.connect("oslo").cursor()
+        two_sites.call(make())
+        cursor = two_sites.connect("oslo").cursor()
         if initiator == "kiosk":  # which may still be at work, as far as others can tell
             assert "half" not in str(cursor.execute("SHOW TABLES").fetchall())
             with pytest.raises(skerry.ProgrammingError, match="is being made by another statement"):
                 cursor.execute("CREATE TABLE half (id INT) PRIMARY KEY (id) DISTRIBUTED BY (id)")
-            cluster.stop_member("kiosk")
+            two_sites.stop_member("kiosk")
 
         async def numbers() -> set[str]:
-            known = cluster.members["oslo"].own_tables
+            known = two_sites.members["oslo"].own_tables
             return {each.table.name for each in known._by_id.values()}
 
-        wait_until(lambda: "half" not in cluster.call(numbers()), "the table is gone")
-    cluster.start_member("kiosk")
+        wait_until(lambda: "half" not in two_sites.call(numbers()), "the table is gone")
+    two_sites.start_member("kiosk")
 
 
-def test_loads_by_every_door(cluster: LocalCluster, tmp_path: Path) -> None:
-    cursor, other = cluster.connect("oslo").cursor(), cluster.connect("bergen").cursor()
+def test_loads_by_every_door(two_sites: LocalCluster, tmp_path: Path) -> None:
+    cursor, other = two_sites.connect("oslo").cursor(), two_sites.connect("bergen").cursor()
     cursor.execute("CREATE TABLE spread (id INT, n INT) PRIMARY KEY (id) DISTRIBUTED BY (id)")
     cursor.execute("CREATE TABLE copied (id INT, n INT) PRIMARY KEY (id) DISTRIBUTED GLOBALLY")
-    url = f"skerry://{cluster.config.member('bergen').address}"
+    url = f"skerry://{two_sites.config.member('bergen').address}"
 
     async def load_both(table: str, first: int) -> list[int]:
         async with await skerry.aio.connect(url, timeout_s=60.0) as connection:
@@ -160,12 +148,12 @@ def test_loads_by_every_door(cluster: LocalCluster, tmp_path: Path) -> None:
         assert other.execute(f"SELECT count(*) FROM {table}").fetchall() == [(3 * MANY,)]
 
 
-def test_a_load_whose_connection_is_lost(cluster: LocalCluster) -> None:
+def test_a_load_whose_connection_is_lost(two_sites: LocalCluster) -> None:
     """Before its last row nothing is written, and the error says so; a second try by its id does not know that."""
-    cursor = cluster.connect("oslo").cursor()
+    cursor = two_sites.connect("oslo").cursor()
     cursor.execute("CREATE TABLE cut (id INT, n INT) PRIMARY KEY (id) DISTRIBUTED GLOBALLY")
     for is_again, kind in ((False, skerry.OperationalError), (True, skerry.OutcomeUnknown)):
-        connection = cluster.connect("bergen")
+        connection = two_sites.connect("bergen")
 
         def batches(connection: skerry.Connection = connection) -> Iterator[pa.RecordBatch]:
             for first in range(0, 100 * MANY, MANY):
@@ -178,7 +166,7 @@ def test_a_load_whose_connection_is_lost(cluster: LocalCluster) -> None:
             connection.cursor().load("cut", reader, query_id=QueryId("bergen", "cut") if is_again else None)
         assert isinstance(lost.value, skerry.OutcomeUnknown) == is_again
     assert cursor.execute("SELECT count(*) FROM cut").fetchall() == [(0,)]
-    wait_until(lambda: left_in(cluster) == [], "nothing is left of the rows")
+    wait_until(lambda: left_in(two_sites) == [], "nothing is left of the rows")
 
 
 def test_rules_name_columns_and_copies(sail_engine: Engine, fault_tables: Any, tmp_path: Path) -> None:
@@ -187,13 +175,13 @@ def test_rules_name_columns_and_copies(sail_engine: Engine, fault_tables: Any, t
     more = {"state": str(tmp_path / "state"), "access": {"rules": "rules.yaml"}}
     tables = {name: fault_tables[name] for name in ("oslo", "bergen")}
     path = write_sites(tmp_path / "skerry.yaml", tables, limits=PATIENT, more=more)
-    with LocalCluster(load(str(path)), engine=sail_engine) as cluster:
+    with LocalCluster(load(str(path)), engine=sail_engine) as two_sites:
 
         def does(user: str, sql: str, at: str = "bergen", **options: str) -> str:
             caller = Caller(user, "native", "127.0.0.1:1", uuid.uuid4().hex)
             statement = RunStatement(QueryId(at, uuid.uuid4().hex), sql, options=options)
             try:
-                cluster.call(cluster.members[at].service.execute(caller, statement))
+                two_sites.call(two_sites.members[at].service.execute(caller, statement))
                 return ""
             except UserError as error:
                 return error.message
@@ -219,4 +207,4 @@ def test_rules_name_columns_and_copies(sail_engine: Engine, fault_tables: Any, t
         assert does("bill", "ALTER TABLE goods RENAME COLUMN secret TO open") == ""
         file.write_text(RULES.replace("masks: {secret", "masks: {open"))
         assert does("anna", "SELECT id, open FROM goods") == ""
-        nothing_left(cluster)
+        nothing_left(two_sites)

@@ -4,34 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import skerry
-from skerry.config import load
-from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
-from tests.integration.member.member_sites import PATIENT, nothing_left, wait_until, write_sites
+from tests.integration.member.member_sites import wait_until
 from tests.integration.member.test_member_own_reads import wait_for
 
-ROWS = 200_000
+ROWS = 140_000  # more than one unit of rows at each member
 SUMS = "SELECT count(*), count(DISTINCT id), sum(amount), min(name), max(name) FROM goods"
 CREATE = "CREATE TABLE Goods (id INT, name STRING NOT NULL DEFAULT 'none', amount BIGINT) PRIMARY KEY (id)"
-
-
-@pytest.fixture(scope="module")
-def cluster(sail_engine: Engine, fault_tables: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    """Two sites, and a member that only asks."""
-    folder = tmp_path_factory.mktemp("loads")
-    tables = {name: fault_tables[name] for name in ("oslo", "bergen")}
-    more = {"state": str(folder / "state")}
-    path = write_sites(folder / "skerry.yaml", tables, limits=PATIENT, lite=("kiosk",), more=more)
-    with LocalCluster(load(str(path)), engine=sail_engine) as cluster:
-        yield cluster
-        nothing_left(cluster)
 
 
 def rows(first: int, upto: int, name: str) -> pa.Table:
@@ -40,11 +25,11 @@ def rows(first: int, upto: int, name: str) -> pa.Table:
     return pa.table({"amount": ids.cast(pa.int32()), "ID": ids.cast(pa.int64()), "name": pa.repeat(name, upto - first)})
 
 
-def left_in(cluster: LocalCluster) -> list[str]:
+def left_in(two_sites: LocalCluster) -> list[str]:
     """Files that a load has left beside those that manifests name; for a moment also one that a flush is writing."""
     left = []
     for member in ("oslo", "bergen"):
-        own = cluster.members[member].own_tables
+        own = two_sites.members[member].own_tables
         for shard in own._shards.values():
             named = {each.file.name for each in shard.manifest.named}
             found = os.listdir(shard.folder) if os.path.isdir(shard.folder) else []
@@ -54,9 +39,9 @@ def left_in(cluster: LocalCluster) -> list[str]:
     return left
 
 
-def test_rows_are_loaded_whole_or_not_at_all(cluster: LocalCluster) -> None:
-    cursor, other = cluster.connect("oslo").cursor(), cluster.connect("bergen").cursor()
-    kiosk = cluster.connect("kiosk").cursor()
+def test_rows_are_loaded_whole_or_not_at_all(two_sites: LocalCluster) -> None:
+    cursor, other = two_sites.connect("oslo").cursor(), two_sites.connect("bergen").cursor()
+    kiosk = two_sites.connect("kiosk").cursor()
     cursor.execute(f"{CREATE} DISTRIBUTED BY (id)")
     cursor.execute("INSERT INTO goods VALUES (7, 'overlaid', 70), (9, 'gone', 90)")
     cursor.execute("DELETE FROM goods WHERE id = 9")
@@ -88,17 +73,18 @@ def test_rows_are_loaded_whole_or_not_at_all(cluster: LocalCluster) -> None:
     cursor.execute("DELETE FROM goods WHERE id = 6999")
     want = [("few", 2), ("first", ROWS - 7000), ("second", 1999), ("x", 4998)]
     assert cursor.execute("SELECT name, count(*) FROM goods GROUP BY name ORDER BY name").fetchall() == want
-    wait_until(lambda: left_in(cluster) == [], "nothing is left of the rows")
+    wait_until(lambda: left_in(two_sites) == [], "nothing is left of the rows")
     for member in ("oslo", "bergen"):
-        cluster.stop_member(member)
-        cluster.start_member(member)
+        two_sites.stop_member(member)
+        two_sites.start_member(member)
     asked = "SELECT name, count(*) FROM goods GROUP BY name ORDER BY name"
-    assert wait_for(lambda: cluster.connect("oslo").cursor().execute(asked).fetchall()) == want
+    assert wait_for(lambda: two_sites.connect("oslo").cursor().execute(asked).fetchall()) == want
 
 
-def test_a_query_writes_more_than_a_message_holds(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    cursor = cluster.connect("oslo").cursor()
-    count = 120_000
+def test_a_query_writes_more_than_a_message_holds(two_sites: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skerry.member.computing.COMPUTED_ROWS", 10_000)
+    cursor = two_sites.connect("oslo").cursor()
+    count = 12_000
     query = f"SELECT id, 'x' AS name FROM range({count})"
     made = "CREATE TABLE big PRIMARY KEY (id) DISTRIBUTED BY (id) AS "
     assert cursor.execute(made + query).rowcount == count
@@ -110,7 +96,7 @@ def test_a_query_writes_more_than_a_message_holds(cluster: LocalCluster, monkeyp
     assert cursor.execute("SELECT count(*) FROM big WHERE name = 'x'").fetchall() == [(51,)]
     # UPDATE, DELETE and MERGE of as many: rows stay, move, go and come.
     # Others come between the read and the commit: a row is changed, and one is gone. It is computed again.
-    own, other = cluster.members["oslo"].own_tables, cluster.connect("bergen").cursor()
+    own, other = two_sites.members["oslo"].own_tables, two_sites.connect("bergen").cursor()
     submit, between = own.submit, ["UPDATE big SET name = 'late' WHERE id = 5", "DELETE FROM big WHERE id = 6"]
 
     async def late(*args: Any, **kwargs: Any) -> Any:
@@ -118,10 +104,10 @@ def test_a_query_writes_more_than_a_message_holds(cluster: LocalCluster, monkeyp
             await asyncio.to_thread(other.execute, between.pop(0))
         return await submit(*args, **kwargs)
 
-    monkeypatch.setattr(own, "submit", late)
-    assert cursor.execute("UPDATE big SET id = id + 1").rowcount == count - 1
+    with monkeypatch.context() as hurried:
+        hurried.setattr(own, "submit", late)
+        assert cursor.execute("UPDATE big SET id = id + 1").rowcount == count - 1
     assert between == []
-    monkeypatch.undo()
     assert cursor.execute("SELECT id, name FROM big WHERE id < 9 ORDER BY id").fetchall() == [
         (id, "late" if id == 6 else "x") for id in (1, 2, 3, 4, 5, 6, 8)
     ]
@@ -158,5 +144,5 @@ def test_a_query_writes_more_than_a_message_holds(cluster: LocalCluster, monkeyp
     assert "rows sent ahead, which became files there" in str(told)
     assert f"{count:,} rows changed" in str(told)
     sums = "SELECT count(*), count(DISTINCT no), sum(extra), count_if(name = 'z') FROM big"
-    assert cluster.connect("bergen").cursor().execute(sums).fetchall() == [(2 * count, 2 * count, 6 * count, count)]
-    wait_until(lambda: left_in(cluster) == [], "nothing is left of the rows")
+    assert two_sites.connect("bergen").cursor().execute(sums).fetchall() == [(2 * count, 2 * count, 6 * count, count)]
+    wait_until(lambda: left_in(two_sites) == [], "nothing is left of the rows")

@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import skerry
-from skerry.config import load
 from skerry.member import moving
-from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
-from tests.integration.member.member_sites import PATIENT, nothing_left, write_sites
 
 ROWS = 3000
-
-
-@pytest.fixture(scope="module")
-def cluster(sail_engine: Engine, fault_tables: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    folder = tmp_path_factory.mktemp("moves")
-    tables = {name: fault_tables[name] for name in ("oslo", "bergen")}
-    more = {"state": str(folder / "state")}
-    path = write_sites(folder / "skerry.yaml", tables, limits=PATIENT, lite=("kiosk",), more=more)
-    with LocalCluster(load(str(path)), engine=sail_engine) as cluster:
-        yield cluster
-        nothing_left(cluster)
 
 
 def rebalanced(cursor: Any, without: str = "") -> int:
@@ -37,29 +22,29 @@ def rebalanced(cursor: Any, without: str = "") -> int:
     return moves
 
 
-def test_queries_and_writes_go_on_while_rows_move(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queries_and_writes_go_on_while_rows_move(two_sites: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moving, "MOVE_BYTES", 30_000)  # several moves
-    cursor, kiosk = cluster.connect("oslo").cursor(), cluster.connect("kiosk").cursor()
+    cursor, kiosk = two_sites.connect("oslo").cursor(), two_sites.connect("kiosk").cursor()
     cursor.execute("CREATE TABLE stock (id INT, name STRING) PRIMARY KEY (id) DISTRIBUTED BY (id)")
     cursor.execute("CREATE TABLE sold (id INT, amount INT) PRIMARY KEY (id) DISTRIBUTED BY (id)")
     cursor.execute("CREATE TABLE rates (code INT, rate INT) PRIMARY KEY (code) DISTRIBUTED GLOBALLY")
     cursor.execute("INSERT INTO rates VALUES (1, 10), (2, 20)")
     for table, value in (("stock", "'item'"), ("sold", "id")):
         cursor.execute(f"INSERT INTO {table} SELECT id, {value} FROM (SELECT explode(sequence(1, {ROWS})) AS id)")
-    before = cluster.connect("oslo").cursor()
+    before = two_sites.connect("oslo").cursor()
     before.execute("BEGIN")
     before.execute("INSERT INTO stock VALUES (-1, 'never')")
     moment = cursor.connection.last_commit
     is_over, written, wrong = threading.Event(), [0], list[Any]()
 
     def write() -> None:
-        own = cluster.connect("bergen").cursor()
+        own = two_sites.connect("bergen").cursor()
         while not is_over.is_set():
             own.execute("INSERT INTO stock VALUES (?, 'later')", (ROWS + written[0] + 1,))
             written[0] += 1
 
     def read() -> None:
-        own = cluster.connect("bergen").cursor()
+        own = two_sites.connect("bergen").cursor()
         query = "SELECT count(*), count(DISTINCT id), min(rate) FROM sold JOIN stock USING (id) CROSS JOIN rates"
         while not is_over.is_set():
             rows = own.execute(query).fetchall()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -20,7 +21,7 @@ from skerry.model.commits import Policy, TransactionId
 from skerry.model.errors import Overloaded, PeerError, SiteError, StaleSchema, UserError
 from skerry.model.ids import QueryId
 from skerry.model.rights import Rights, everything
-from skerry.model.sharded import BucketMap, Create, OwnColumn, OwnTable
+from skerry.model.sharded import Alter, BucketMap, Create, OwnColumn, OwnTable, numbered
 from skerry.tables.columns import arrow_schema
 from skerry.tables.routing import routed_in_order
 from skerry.wire.commit_messages import CommitMessage, Decided, State
@@ -203,6 +204,21 @@ def test_rows_move_in_parts_and_are_found_after_a_start(tmp_path: Path, monkeypa
     with_sites(tmp_path, second)
 
 
+def test_buckets_without_rows_move(tmp_path: Path) -> None:
+    """Of one row, in a file or not, most buckets have nothing."""
+
+    async def act(sites: Sites) -> None:
+        await sites["oslo"].own.defining.define(QueryId("oslo", "create"), Create(TABLE), everything())
+        await all_moved(sites["bergen"], "bergen")
+        await insert(sites["oslo"], 1)
+        for name in ("oslo", "tromso"):
+            await sites[name].own.flush(1)
+        await all_moved(sites["bergen"])
+        assert sorted(number for rows in (await found(sites)).values() for number in rows) == [1]
+
+    with_sites(tmp_path, act)
+
+
 def test_a_read_that_waited_for_a_move_looks_elsewhere(tmp_path: Path) -> None:
     """The target knows that it has voted, and not yet how it was decided."""
     holds: set[type[Message]] = set()
@@ -296,6 +312,42 @@ def test_copies_come_and_go(tmp_path: Path) -> None:
         assert await found(sites) == {name: [*everywhere, ROWS + 1] for name in NAMES}
 
     with_sites(tmp_path, act)
+
+
+def test_a_member_that_hears_of_rows_before_their_table_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("skerry.tables.catalogue", "skerry.member.defining"):
+        monkeypatch.setattr(f"{module}.DEFINE_WAIT_S", 0.05)
+    is_silent = [True]
+
+    async def act(sites: Sites) -> None:
+        oslo, query = sites["oslo"], QueryId("oslo", "load")
+        create = Create(msgspec.structs.replace(TABLE, members=NAMES))
+        await oslo.own.defining.define(QueryId("oslo", "create"), create, everything())
+        assert "t" not in sites["tromso"].own.definitions
+        is_silent[0] = False
+        definition = oslo.own.definitions["t"]
+        bulk = oslo.own.bulks.begin(definition, Policy.FAIL, query, 0)
+        rows = pa.RecordBatch.from_pylist([{"id": number} for number in range(100)], arrow_schema(definition.table))
+        await bulk.add(lambda: rows, everything())
+        parts = (await bulk.finish(everything(), is_ordered=True)).parts
+        assert "tromso" in parts
+        outcome = await oslo.own.submit(TransactionId(query), oslo.own.now(), parts)
+        bulk.drop()
+        assert outcome.state is State.COMMITTED
+        assert outcome.rows == 100
+        assert sorted(number for each in (await found(sites)).values() for number in each) == list(range(100))
+        # The same for rows within a commit, of a table that is altered.
+        is_silent[0] = True
+        table = numbered(oslo.own.tables["t"])
+        wider = msgspec.structs.replace(table, columns=(*table.columns, OwnColumn("v", "string")))
+        await oslo.own.defining.define(QueryId("oslo", "alter"), Alter(wider), everything())
+        is_silent[0] = False
+        assert sites["tromso"].own.tables["t"].version < oslo.own.tables["t"].version
+        assert await insert(oslo, *range(100, 200)) is State.COMMITTED
+
+    with_sites(tmp_path, act, holds=lambda message: isinstance(message, Definitions) and is_silent[0])
 
 
 def test_only_the_keeper_moves_rows(tmp_path: Path) -> None:

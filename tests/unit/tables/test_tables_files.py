@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import deltalake
@@ -40,7 +43,7 @@ from skerry.tables.lookup import LATEST, FileKeys, FoundRow, ask, ask_blind
 from skerry.tables.manifest import DataFile, Flush, Manifest
 from skerry.tables.rows import decode_rows
 from skerry.tables.shard import Shard
-from skerry.tables.store import Store
+from skerry.tables.store import Store, Unwritten
 from skerry.tables.writes import Pair, deletes_of, writes_of
 from tests.unit.tables.table_samples import (
     KEY_TYPES,
@@ -539,3 +542,68 @@ def test_readers_of_delta_see_all_types(tmp_path: Path, readers: duckdb.DuckDBPy
     for rows_found in (found.to_pyarrow_table(), scanned):
         assert set(rows_found.column_names) == set(wanted.column_names)
         assert shown(rows_found.select(wanted.column_names).cast(wanted.schema)) == shown(wanted)
+
+
+# --- a disk that is full for a while ----------------------------------------------------------------------------------
+def _full(store: Store, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    """Such calls fail, as on a full disk."""
+
+    def fail(*_: object) -> Future[None]:
+        answer: Future[None] = Future()
+        answer.set_exception(Unwritten("no room"))
+        return answer
+
+    monkeypatch.setattr(store, call, fail)
+
+
+def test_files_that_a_full_disk_could_not_forget_go_with_the_next_trim(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member.flush(member.write(1))
+    member.flush(member.write(2))
+    before = member.names
+    _full(member.store, monkeypatch, "trim")
+    with pytest.raises(Unwritten):
+        member.trim(NOW)
+    assert member.names == before
+    monkeypatch.undo()
+    member.trim(NOW)
+    assert len(member.names) < len(before)
+    assert member.keys() == [1, 2]
+
+
+def test_files_of_a_flush_that_found_no_room_are_removed(member: Member, monkeypatch: pytest.MonkeyPatch) -> None:
+    ts = member.write(1)
+    _full(member.store, monkeypatch, "flushed")
+    with pytest.raises(Unwritten):
+        member.flush(ts)
+    assert member.names == []
+    monkeypatch.undo()
+    member.flush(ts)
+    assert member.keys() == [1]
+
+
+def test_a_flush_that_fails_after_its_caller_was_cancelled_is_no_stray_error(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ts = member.write(1)
+    told: list[dict[str, Any]] = []
+
+    async def cancelled() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: told.append(context))
+        answer: Future[None] = Future()
+        named = asyncio.Event()
+        monkeypatch.setattr(member.store, "flushed", lambda *_: (loop.call_soon(named.set), answer)[1])
+        flushing = asyncio.ensure_future(member.flusher.flush(member.shard, ts))
+        await named.wait()
+        flushing.cancel()
+        await asyncio.sleep(0)
+        answer.set_exception(Unwritten("no room"))
+        with pytest.raises(asyncio.CancelledError):
+            await flushing
+        del flushing
+        gc.collect()
+
+    asyncio.run(cancelled())
+    assert told == []
