@@ -22,7 +22,7 @@ from sim.staged.net import Links
 from sim.staged.site import Lost, Site
 from sim.world import Outcome
 from skerry.config import parse
-from skerry.member import bulk, committing, own, staging
+from skerry.member import bulk, committing, computing, own, staging
 from skerry.model import points, trace
 from skerry.model.errors import SkerryError
 from skerry.model.limits import CommitLimits
@@ -335,7 +335,7 @@ class World:
             (os, "fsync", self.synced.fsync),
             (points, "watch", self.reached),
             *((module, "time", wall) for module in (own, committing, flushing)),
-            *((module, "uuid", ids) for module in (own, committing, staging)),
+            *((module, "uuid", ids) for module in (own, bulk, committing, computing, staging)),
             (own, "Store", lambda folder, member: self.sites[member].open_store(folder, member)),
             (laying, "remove_files", functools.partial(_if_alive, files.remove_files)),
             # Few rows are many here.

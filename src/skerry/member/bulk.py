@@ -6,6 +6,7 @@ Nothing counts before the commit, which names them (docs/adr/0054).
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -26,6 +27,8 @@ from skerry.wire.codec import encode_batch
 from skerry.wire.messages import Message
 from skerry.wire.staging_messages import DropRows, RowsStaged, StageRows
 from skerry.wire.values import error_of
+
+_STAGE_DIGITS = 15  # of 4 bits: a number of a message has 64
 
 
 class Moved(NamedTuple):
@@ -151,9 +154,9 @@ class Bulks:
         self.workers = workers
         self._open: dict[tuple[QueryId, int], Bulk] = {}
 
-    def begin(
-        self, definition: Definition, policy: Policy, query: QueryId, stage: int, *, is_changes: bool = False
-    ) -> Bulk:
+    def begin(self, definition: Definition, policy: Policy, query: QueryId, *, is_changes: bool = False) -> Bulk:
+        """The stage is drawn: what members still say of the query's rows before these is not said of these."""
+        stage = int(uuid.uuid4().hex[:_STAGE_DIGITS], 16)
         bulk = self._open[query, stage] = Bulk(self, definition, policy, query, stage, is_changes)
         return bulk
 

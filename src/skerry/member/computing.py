@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import NamedTuple, Protocol
@@ -55,7 +56,6 @@ from skerry.plan.explain import Actual
 from skerry.sql.changes import analyse_change
 from skerry.sql.owntables import Change, CreateAs, Known
 from skerry.tables.catalogue import first_map
-from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.computed import (
     Wanted,
     changed_rows,
@@ -70,7 +70,6 @@ from skerry.tables.routing import Routed
 from skerry.wire.commit_messages import State
 from skerry.wire.values import error_of
 
-_MILLISECOND_BITS = COUNTER_BITS + 10  # about
 _ATTEMPT_BITS = (1 << 30) - 1
 
 
@@ -337,8 +336,9 @@ class Writing:
         self._casts = False
         self._is_whole = False
         self._replans = Replans(lambda: own.definitions)
-        # An attempt of an earlier life may be prepared somewhere, with other rows: no two have one number.
-        self._commits = (self._first_start >> _MILLISECOND_BITS) & _ATTEMPT_BITS
+        # An attempt of an earlier life may be prepared somewhere, with other rows: no two have one number. It is drawn,
+        # not told by our clock, which stands still while the machine's is behind it.
+        self._commits = int(uuid.uuid4().hex, 16) & _ATTEMPT_BITS
         # Nor do members take part in the query of an earlier life again.
         self._is_again = is_again(message().statement.options)
         self._runs = self._commits if self._is_again else 0
@@ -425,9 +425,7 @@ class Writing:
         assert self.wanted is not None
         self.drop()
         is_changes = self.wanted.kind != "insert"
-        bulk = self._bulks.begin(
-            self._definition(), self.wanted.policy, statement.query, self._runs, is_changes=is_changes
-        )
+        bulk = self._bulks.begin(self._definition(), self.wanted.policy, statement.query, is_changes=is_changes)
         self._sink = Sink(bulk, self.wanted, statement.rights)
         return self._sink
 

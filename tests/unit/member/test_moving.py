@@ -328,7 +328,7 @@ def test_a_member_that_hears_of_rows_before_their_table_waits_for_it(
         assert "t" not in sites["tromso"].own.definitions
         is_silent[0] = False
         definition = oslo.own.definitions["t"]
-        bulk = oslo.own.bulks.begin(definition, Policy.FAIL, query, 0)
+        bulk = oslo.own.bulks.begin(definition, Policy.FAIL, query)
         rows = pa.RecordBatch.from_pylist([{"id": number} for number in range(100)], arrow_schema(definition.table))
         await bulk.add(lambda: rows, everything())
         parts = (await bulk.finish(everything(), is_ordered=True)).parts
