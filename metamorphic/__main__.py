@@ -10,9 +10,11 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from random import Random
 
+import skerry
 from metamorphic import filtered, own
 from metamorphic.changes import run_stories
 from metamorphic.check import PLANNINGS, SCALE, Outcome, World, check, check_partition, query_of, world
@@ -123,6 +125,8 @@ def _run(
                 print(f"seed {seed}: WRONG: {found.sql}\n  " + "\n  ".join(found.unlike), flush=True)
             if found.alone:
                 print(f"seed {seed}: Sail alone: {found.sql}\n  " + "\n  ".join(found.alone), flush=True)
+            if found.by_name:
+                print(f"seed {seed}: refused by name on Sail: {found.sql}\n  {found.by_name[0]}", flush=True)
             if found.refusal:
                 print(f"seed {seed}: refused: {found.refusal}\n  {found.sql}", flush=True)
         if (seed - seeds.start) % 25 == 24:
@@ -130,11 +134,13 @@ def _run(
     wrong = sorted({each.seed for each in outcomes if each.unlike})
     refused = sum(1 for each in outcomes if each.refusal)
     alone = sum(1 for each in outcomes if each.alone)
+    by_name = sum(1 for each in outcomes if each.by_name)
     print(
         f"{len(seeds)} queries{' and as many partitions' if len(checks) > 1 else ''}:"
         f" {sum(each.runs for each in outcomes)} runs,"
         f" {sum(each.plans for each in outcomes)} plans, {sum(1 for each in outcomes if each.rows)} with rows,"
-        f" {refused} refused,{f' {alone} where Sail alone answers otherwise than Spark,' if alone else ''}"
+        f" {refused} refused,{f' {by_name} refused by name over several Sails,' if by_name else ''}"
+        f"{f' {alone} where Sail alone answers otherwise than Spark,' if alone else ''}"
         f" {len(wrong)} wrong{f' (seeds {wrong})' if wrong else ''},"
         f" {time.monotonic() - began:.0f} s"
     )
@@ -148,12 +154,16 @@ def _replay(small: World, seed: int) -> int:
         with cluster.connect() as connection, connection.cursor() as cursor:
             for how, planning in PLANNINGS.items():
                 print(f"--- {name}, {how}")
-                for (line,) in cursor.execute(f"EXPLAIN {sql}", planning=planning).fetchall():
-                    print(f"  {line}")
+                try:
+                    for (line,) in cursor.execute(f"EXPLAIN {sql}", planning=planning).fetchall():
+                        print(f"  {line}")
+                except skerry.Error as error:
+                    print(f"  {error}")
     outcomes = [check(small, seed), check_partition(small, seed)]
     for found in outcomes:
         print(f"{found.rows} rows, {found.runs} runs, {found.plans} plans {found.refusal}")
-        print("\n".join([*found.unlike, *(f"Sail alone: {each}" for each in found.alone)]))
+        told = (f"Sail alone: {each}" for each in found.alone), (f"refused by name: {each}" for each in found.by_name)
+        print("\n".join([*found.unlike, *chain(*told)]))
     return int(any(found.unlike for found in outcomes))
 
 

@@ -86,15 +86,15 @@ SELECT kind, max(amount) AS m FROM events GROUP BY kind LIMIT 2
 plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, aggregate, sort, limit
-    SELECT kind, max(amount) AS m, CASE WHEN bool_or(isnan(amount)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(amount) THEN amount END) END AS part_0 FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
+    SELECT kind, max(amount) AS m, CASE WHEN max(CASE WHEN isnan(amount) THEN 2 WHEN amount = CAST('-Infinity' AS DOUBLE) THEN 1 END) = 2 THEN CAST('NaN' AS DOUBLE) ELSE coalesce(max(CASE WHEN NOT (isnan(amount) OR amount = CAST('-Infinity' AS DOUBLE)) THEN amount END), CASE WHEN max(CASE WHEN isnan(amount) THEN 2 WHEN amount = CAST('-Infinity' AS DOUBLE) THEN 1 END) = 1 THEN CAST('-Infinity' AS DOUBLE) END) END AS part_0 FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
     → edge 1 to oslo, in order, through the driver (~2 rows, 80 B)
 fragment 2 at bergen: reads table events
     scan, aggregate, sort, limit
-    SELECT kind, max(amount) AS m, CASE WHEN bool_or(isnan(amount)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(amount) THEN amount END) END AS part_0 FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
+    SELECT kind, max(amount) AS m, CASE WHEN max(CASE WHEN isnan(amount) THEN 2 WHEN amount = CAST('-Infinity' AS DOUBLE) THEN 1 END) = 2 THEN CAST('NaN' AS DOUBLE) ELSE coalesce(max(CASE WHEN NOT (isnan(amount) OR amount = CAST('-Infinity' AS DOUBLE)) THEN amount END), CASE WHEN max(CASE WHEN isnan(amount) THEN 2 WHEN amount = CAST('-Infinity' AS DOUBLE) THEN 1 END) = 1 THEN CAST('-Infinity' AS DOUBLE) END) END AS part_0 FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
     → edge 1 to oslo, in order, through the driver (~2 rows, 80 B)
 fragment 3 at tromso: reads table events
     scan, aggregate, sort, limit
-    SELECT kind, max(amount) AS m, CASE WHEN bool_or(isnan(amount)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(amount) THEN amount END) END AS part_0 FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
+    SELECT kind, max(amount) AS m, CASE WHEN max(CASE WHEN isnan(amount) THEN 2 WHEN amount = CAST('-Infinity' AS DOUBLE) THEN 1 END) = 2 THEN CAST('NaN' AS DOUBLE) ELSE coalesce(max(CASE WHEN NOT (isnan(amount) OR amount = CAST('-Infinity' AS DOUBLE)) THEN amount END), CASE WHEN max(CASE WHEN isnan(amount) THEN 2 WHEN amount = CAST('-Infinity' AS DOUBLE) THEN 1 END) = 1 THEN CAST('-Infinity' AS DOUBLE) END) END AS part_0 FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
     → edge 1 to oslo, in order, through the driver (~2 rows, 80 B)
 finish at oslo: merge, aggregate, limit 2 edge 1 from oslo, bergen, tromso
 */
@@ -127,11 +127,11 @@ SELECT kind AS k, 100.0 * sum(s_price) / sum(s_id) AS share FROM (SELECT s_cust 
 plan, result at oslo
 fragment 1 at bergen: reads table sales
     scan, filter, aggregate
-    SELECT kind AS part_0, sum(s_price) AS part_1, sum(s_id) AS part_2, count(*) AS part_3, CASE WHEN bool_or(isnan(s_price)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(s_price) THEN s_price END) END AS part_4 FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales AS sales WHERE s_price > 0) AS s GROUP BY kind
+    SELECT kind AS part_0, sum(s_price) AS part_1, sum(s_id) AS part_2, count(*) AS part_3, CASE WHEN max(CASE WHEN isnan(s_price) THEN 2 WHEN s_price = CAST('-Infinity' AS DOUBLE) THEN 1 END) = 2 THEN CAST('NaN' AS DOUBLE) ELSE coalesce(max(CASE WHEN NOT (isnan(s_price) OR s_price = CAST('-Infinity' AS DOUBLE)) THEN s_price END), CASE WHEN max(CASE WHEN isnan(s_price) THEN 2 WHEN s_price = CAST('-Infinity' AS DOUBLE) THEN 1 END) = 1 THEN CAST('-Infinity' AS DOUBLE) END) END AS part_4 FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales AS sales WHERE s_price > 0) AS s GROUP BY kind
     → edge 1 to oslo (~10 rows, 400 B)
 fragment 2 at oslo: reads table sales; edge 1 from bergen
     scan, filter, union, aggregate, sort
-    SELECT part_0 AS k, 100.0 * sum(part_1) / sum(part_2) AS share FROM (SELECT kind AS part_0, sum(s_price) AS part_1, sum(s_id) AS part_2, count(*) AS part_3, CASE WHEN bool_or(isnan(s_price)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(s_price) THEN s_price END) END AS part_4 FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales AS sales WHERE s_price > 0) AS s GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0 HAVING coalesce(sum(part_3), 0) > 5 AND CASE WHEN bool_or(isnan(part_4)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(part_4) THEN part_4 END) END < 100 ORDER BY share
+    SELECT part_0 AS k, 100.0 * sum(part_1) / sum(part_2) AS share FROM (SELECT kind AS part_0, sum(s_price) AS part_1, sum(s_id) AS part_2, count(*) AS part_3, CASE WHEN max(CASE WHEN isnan(s_price) THEN 2 WHEN s_price = CAST('-Infinity' AS DOUBLE) THEN 1 END) = 2 THEN CAST('NaN' AS DOUBLE) ELSE coalesce(max(CASE WHEN NOT (isnan(s_price) OR s_price = CAST('-Infinity' AS DOUBLE)) THEN s_price END), CASE WHEN max(CASE WHEN isnan(s_price) THEN 2 WHEN s_price = CAST('-Infinity' AS DOUBLE) THEN 1 END) = 1 THEN CAST('-Infinity' AS DOUBLE) END) END AS part_4 FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales AS sales WHERE s_price > 0) AS s GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0 HAVING coalesce(sum(part_3), 0) > 5 AND CASE WHEN max(CASE WHEN isnan(part_4) THEN 2 WHEN part_4 = CAST('-Infinity' AS DOUBLE) THEN 1 END) = 2 THEN CAST('NaN' AS DOUBLE) ELSE coalesce(max(CASE WHEN NOT (isnan(part_4) OR part_4 = CAST('-Infinity' AS DOUBLE)) THEN part_4 END), CASE WHEN max(CASE WHEN isnan(part_4) THEN 2 WHEN part_4 = CAST('-Infinity' AS DOUBLE) THEN 1 END) = 1 THEN CAST('-Infinity' AS DOUBLE) END) END < 100 ORDER BY share
     because the links take ~0.0012 s, ~0.0023 s at bergen
     → edge 2 to oslo, in order (~1 row, 32 B)
 finish at oslo: gather edge 2 from oslo

@@ -9,6 +9,7 @@ from sqlglot import exp
 from skerry.model.config import Leaves
 from skerry.model.fragment import Facts, Leaf, Output, SparkFragment, TableLeaf
 from skerry.plan.egress import EgressRules
+from skerry.plan.extremes import write_out
 from skerry.plan.observed import texts_of
 from skerry.plan.treatment import treatment
 from skerry.plan.virtual import without_values
@@ -84,6 +85,7 @@ def make_fragment(
 ) -> SparkFragment:
     """The fragment that runs `tree`, in which placeholders stand for the leaves."""
     qualify_leaves(tree)
+    write_out(tree)
     with without_values(tree) as virtual:
         text, seen = render(tree), _Seen(tree)
     done = _done(tree, member, leaves, egress)

@@ -52,8 +52,8 @@ _BITMAP_BYTES = 4096
 _REGISTERS = frozenset(("approx_count_distinct",))
 _LISTS = frozenset(("collect_list", "array_agg"))
 _WHOLE = frozenset(("tinyint", "smallint", "int", "bigint"))
-_REAL = frozenset(("float", "double"))
-_ORDERED = frozenset("boolean string binary date timestamp timestamp_ntz".split()) | _WHOLE | _REAL
+REAL = frozenset(("float", "double"))
+_ORDERED = frozenset("boolean string binary date timestamp timestamp_ntz".split()) | _WHOLE | REAL
 # Values that equal each other are the same: of two zeros or NaNs a set keeps any.
 _EXACT = frozenset("boolean string date timestamp timestamp_ntz".split()) | _WHOLE
 # The moments of the parts, put together one after the other as Spark's buffers are.
@@ -85,11 +85,18 @@ class Call:
     arguments: tuple[exp.Expr, ...]
     is_distinct: bool
     where: exp.Expr | None
+    over: exp.Window | None = None
 
     def like(self, name: str, *arguments: exp.Expr) -> exp.Expr:
         """Another aggregate over the same rows."""
         made: exp.Expr = called(name, *(argument.copy() for argument in arguments))
-        return exp.Filter(this=made, expression=self.where.copy()) if self.where is not None else made
+        if self.where is not None:
+            made = exp.Filter(this=made, expression=self.where.copy())
+        if self.over is None:
+            return made
+        window = self.over.copy()
+        window.set("this", made)
+        return window
 
 
 @dataclass(frozen=True)
@@ -142,8 +149,8 @@ def kernel_of(call: Call, type_of: TypeOf) -> Kernel | None:
         return None
     argument, type_ = call.arguments[0], type_of(call.arguments[0])
     is_number = _is_number(type_)
-    if call.name in _LEAST and type_ in _REAL:
-        return Kernel(_LEAST[call.name], (_extreme(call, argument, type_),))
+    if call.name in _LEAST and type_ in REAL:
+        return Kernel(_LEAST[call.name], (extreme(call, argument, type_),))
     if call.name in _LEAST and (type_ in _ORDERED or is_number):
         return Kernel(_LEAST[call.name])  # DISTINCT changes nothing
     if call.is_distinct or len(call.arguments) != 1 or not is_number:
@@ -175,9 +182,9 @@ def split_of(call: Call, type_of: TypeOf) -> Split | None:
     if type_ is None or type_ == "void" or None in types:
         return None
     own = call.like(call.name, *call.arguments)
-    if call.name in _LEAST and len(types) == 1 and type_ in _REAL:
+    if call.name in _LEAST and len(types) == 1 and type_ in REAL:
         whole = Call(call.name, (), False, None)
-        return Split(((_extreme(call, call.arguments[0], type_), type_),), lambda c: _extreme(whole, c[0], type_))
+        return Split(((extreme(call, call.arguments[0], type_), type_),), lambda c: extreme(whole, c[0], type_))
     if call.name in _LEAST and len(types) == 1:
         return Split(((own, type_),), lambda c: called(call.name, c[0]))
     if len(types) != 1:
@@ -227,18 +234,38 @@ def cast(node: exp.Expr, type_: str) -> exp.Expr:
 
 
 def _is_number(type_: str | None) -> bool:
-    return type_ in _WHOLE or type_ in _REAL or decimal_of(type_) is not None
+    return type_ in _WHOLE or type_ in REAL or decimal_of(type_) is not None
 
 
-def _extreme(call: Call, argument: exp.Expr, type_: str) -> exp.Expr:
-    """The least or greatest of doubles, NaN apart: it is the greatest to Spark, and to Sail whichever comes first."""
-    is_nan = called("isnan", argument.copy())
-    nan = cast(exp.Literal.string("NaN"), type_)
-    others = exp.Case(ifs=[exp.If(this=exp.Not(this=is_nan.copy()), true=argument.copy())])
-    extreme, any_nan = call.like(call.name, others), call.like("bool_or", is_nan)
-    if call.name == "max":
-        return exp.Case(ifs=[exp.If(this=any_nan, true=nan)], default=extreme)
-    return called("coalesce", extreme, exp.Case(ifs=[exp.If(this=any_nan, true=nan)]))
+def extreme(call: Call, argument: exp.Expr, type_: str) -> exp.Expr:
+    """The least or greatest of doubles, with what Sail takes for another value apart.
+
+    NaN is the greatest to Spark, and to Sail whichever comes first. Where every value is the infinity that lost to all
+    others, Sail answers the largest number.
+    """
+    is_max = call.name == "max"
+    nan, last = (cast(exp.Literal.string(each), type_) for each in ("NaN", "-Infinity" if is_max else "Infinity"))
+    is_nan, is_last = called("isnan", argument.copy()), exp.EQ(this=argument.copy(), expression=last)
+    others = exp.Not(this=exp.Paren(this=exp.Or(this=is_nan.copy(), expression=is_last.copy())))
+    found = call.like(call.name, _case((others, argument)))
+    # The greater number wins, as NaN does in `max` and infinity in `min`.
+    odd = call.like("max", _case((is_nan, _number(1 + is_max)), (is_last, _number(2 - is_max))))
+    if not is_max:
+        return called("coalesce", found, exp.Case(this=odd, ifs=_ifs((_number(2), last), (_number(1), nan))))
+    found = called("coalesce", found, _case((exp.EQ(this=odd.copy(), expression=_number(1)), last)))
+    return exp.Case(ifs=_ifs((exp.EQ(this=odd, expression=_number(2)), nan)), default=found)
+
+
+def _case(*cases: tuple[exp.Expr, exp.Expr]) -> exp.Case:
+    return exp.Case(ifs=_ifs(*cases))
+
+
+def _ifs(*cases: tuple[exp.Expr, exp.Expr]) -> list[exp.Expr]:
+    return [exp.If(this=when.copy(), true=then.copy()) for when, then in cases]
+
+
+def _number(number: int) -> exp.Expr:
+    return exp.Literal.number(number)
 
 
 def _moments(call: Call, type_: str | None) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
@@ -276,7 +303,7 @@ def _sum(column: exp.Expr, type_: str) -> exp.Expr:
 def _average(call: Call, type_: str, type_of: TypeOf) -> Split | None:
     argument = call.arguments[0]
     counted = call.like("count", argument), "bigint"
-    if type_ in _WHOLE or type_ in _REAL:
+    if type_ in _WHOLE or type_ in REAL:
         summed = call.like("sum", _real(argument, type_)), "double"
         return Split((summed, counted), lambda c: _mean(c[0], c[1]))
     digits, result = decimal_of(type_), type_of(called("avg", argument))

@@ -7,11 +7,12 @@ import dataclasses
 from sqlglot import exp
 
 from skerry.model.errors import SqlError
+from skerry.plan.extremes import mark
 from skerry.plan.mentions import read_scopes
+from skerry.plan.partials import REAL, call_of
+from skerry.plan.rules.outputs import Outputs
 from skerry.sql.functions import call_name, is_generator
-from skerry.sql.push import resolve
 from skerry.sql.statement import Query
-from skerry.sql.types import infer
 from skerry.sql.walk import find_all, nodes_of
 
 _EXTREMES = frozenset(("min", "max"))
@@ -21,11 +22,8 @@ _ROWS_MAX = 2**63 - 1  # Spark's and Sail's largest bound
 
 def for_sail(query: Query, is_split: bool) -> Query:
     """The query in words that Sail understands; SqlError where there are none. `is_split`: over several sites."""
-    if is_split and (call := _compares_structs(query)):
-        raise SqlError(
-            f"{call} of structs or arrays over several sites: Sail compares their NULLs by the order of rows",
-            suggestion=f"take the {call} of a field, or use Apache Spark at these sites",
-        )
+    if is_split:
+        _look_at_extremes(query)
     tests_counts = any(_is_null_test(each) for each in find_all(query.tree, exp.Is))
     selects = find_all(query.tree, exp.Select)
     if not tests_counts and not any(_is_unpivoted(each) or _ordered_below(each) for each in selects):
@@ -92,23 +90,24 @@ def _has_count(node: exp.Expr) -> bool:
     return any(call_name(each) == "count" for each in find_all(node, exp.Anonymous))
 
 
-def _compares_structs(query: Query) -> str:
-    """The first `min` or `max` whose argument surely is a struct or an array."""
+def _look_at_extremes(query: Query) -> None:
+    """Refuses those of structs and arrays, and marks those of doubles, where the type of the argument is certain."""
     calls = [node for node in find_all(query.tree, exp.Anonymous) if call_name(node) in _EXTREMES and node.expressions]
     if not calls:
-        return ""
+        return
     scopes = read_scopes(query.tree, {scan.node_name: scan for scan in query.tables})
-    types: dict[int, str] = {}
-    for scope in scopes.all:
-        for column in scope.columns:
-            source = resolve(column, scope)
-            if source is not None and source.table is not None:
-                named = {each.name.lower(): each.type for each in source.table.columns}
-                types[id(column)] = named[column.name.lower()]
-    for call in calls:
-        argument = call.expressions[0]
-        type_ = infer(argument, lambda column: types.get(id(column))) or ""
+    outputs, around = Outputs(scopes), {id(scope.select): scope for scope in scopes.all}
+    for node in calls:
+        call, scope = call_of(node), around.get(id(node.find_ancestor(exp.Select)))
+        if call is None or not call.arguments:
+            continue
+        argument = call.arguments[0]
+        type_ = (outputs.type(argument, scope) if scope is not None else None) or ""
         is_made = isinstance(argument, exp.Tuple) or call_name(argument) in _MADE
         if is_made or type_.startswith(("struct<", "array<")):
-            return call_name(call) or ""
-    return ""
+            raise SqlError(
+                f"{call.name} of structs or arrays over several sites: Sail compares their NULLs by the order of rows",
+                suggestion=f"take the {call.name} of a field, or use Apache Spark at these sites",
+            )
+        if type_ in REAL:
+            mark(node, type_)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from skerry.model.errors import SqlError
-from skerry.sql.naming import spark_name
+from skerry.sql.naming import item_of, names_matter, spark_name
 from skerry.sql.nodes import SparkType, TypedLiteral
 from skerry.sql.position import error_at
 from skerry.sql.walk import find_all, nodes_of
@@ -73,8 +73,8 @@ def fix_calls(tree: exp.Expr, defined: set[str], bare: set[int], uses: Mapping[i
     ]
     names: dict[int, tuple[exp.Expr, str]] = {}
     for node in calls:
-        item = _item_of(node)
-        if item is None or id(item) in names or not _names_matter(item):
+        item = item_of(node)
+        if item is None or id(item) in names or not names_matter(item):
             continue
         # Spark names the column after the whole expression, with the call in it.
         name = _name(item, names_of, uses)
@@ -169,29 +169,3 @@ def _call(node: exp.Expr, defined: set[str], bare: set[int]) -> str | None:
             return "current_user" if _OF_CALLER[name] == CALLER else name
         return name if name in _BARE and name not in defined else None
     return None
-
-
-def _item_of(node: exp.Expr) -> exp.Expr | None:
-    """The item of a select list without alias that holds `node`; None when it has one, or stands elsewhere."""
-    child, parent = node, node.parent
-    while parent is not None:
-        if isinstance(parent, exp.Select):
-            return child if child.arg_key == "expressions" and not isinstance(child, exp.Alias | exp.Aliases) else None
-        if isinstance(parent, exp.Query):
-            return None
-        child, parent = parent, parent.parent
-    return None
-
-
-def _names_matter(item: exp.Expr) -> bool:
-    """Nobody sees the column names of EXISTS (…), IN (…) and of a subquery that is a value."""
-    select = item.parent
-    assert select is not None
-    around = select.parent
-    if isinstance(around, exp.Exists | exp.In):
-        return False
-    if not isinstance(around, exp.Subquery):
-        return True
-    return isinstance(
-        around.parent, exp.From | exp.Join | exp.Lateral | exp.CTE | exp.SetOperation | exp.Subquery | None
-    )

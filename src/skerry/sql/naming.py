@@ -58,3 +58,29 @@ def spark_name(node: exp.Expr, known: Callable[[exp.Expr], str | None]) -> str |
         return None
     left, right = spark_name(node.this, known), spark_name(node.args["expression"], known)
     return None if left is None or right is None else f"({left} {word} {right})"
+
+
+def item_of(node: exp.Expr) -> exp.Expr | None:
+    """The item of a select list without alias that holds `node`; None when it has one, or stands elsewhere."""
+    child, parent = node, node.parent
+    while parent is not None:
+        if isinstance(parent, exp.Select):
+            return child if child.arg_key == "expressions" and not isinstance(child, exp.Alias | exp.Aliases) else None
+        if isinstance(parent, exp.Query):
+            return None
+        child, parent = parent, parent.parent
+    return None
+
+
+def names_matter(item: exp.Expr) -> bool:
+    """Nobody sees the column names of EXISTS (…), IN (…) and of a subquery that is a value."""
+    select = item.parent
+    assert select is not None
+    around = select.parent
+    if isinstance(around, exp.Exists | exp.In):
+        return False
+    if not isinstance(around, exp.Subquery):
+        return True
+    return isinstance(
+        around.parent, exp.From | exp.Join | exp.Lateral | exp.CTE | exp.SetOperation | exp.Subquery | None
+    )

@@ -78,6 +78,52 @@ MEANT: list[tuple[str, list[dict[str, Any]]]] = [
     ("SELECT k + 1, count(*) FROM t WHERE k = 1 GROUP BY k + 1", [{"(k + 1)": 2, "count(1)": 144}]),
     ("SELECT `all` FROM (SELECT max(b) AS `all` FROM t)", [{"all": 96}]),
 ]
+# NaN is the greatest, however the rows are spread and whatever the rules make of the statement.
+NAN = math.nan
+OF_NANS: list[tuple[str, list[dict[str, Any]]]] = [
+    ("SELECT min(z) AS a, max(z) AS b FROM t", [{"a": -1.0, "b": NAN}]),
+    (
+        "SELECT u.id, min(t.z), max(t.z) FROM t JOIN u ON t.k = u.k WHERE u.id < 2 GROUP BY u.id ORDER BY u.id",
+        [{"id": 0, "min(z)": -1.0, "max(z)": NAN}, {"id": 1, "min(z)": -1.0, "max(z)": NAN}],
+    ),
+    (
+        "SELECT k, min(z) AS a, count(DISTINCT b) > 1 AS c FROM t WHERE k < 2 GROUP BY k "
+        "HAVING isnan(max(z)) ORDER BY k",
+        [{"k": 0, "a": -1.0, "c": True}, {"k": 1, "a": -1.0, "c": True}],
+    ),
+    (
+        "SELECT max(z) FILTER (WHERE id % 3 > 0) AS a, min(DISTINCT z) FILTER (WHERE id % 3 = 0) AS b, "
+        "max(z) FILTER (WHERE id < 0) AS c FROM t",
+        [{"a": 1.0, "b": NAN, "c": None}],
+    ),
+    (
+        "SELECT DISTINCT k, min(z) OVER (PARTITION BY k) AS a, max(t.z) OVER (PARTITION BY k) AS b "
+        "FROM t WHERE k > 2 ORDER BY k",
+        [{"k": 3, "a": -1.0, "b": NAN}, {"k": 4, "a": -1.0, "b": NAN}],
+    ),
+    (
+        "SELECT min(m) AS a, max(m) AS b FROM (SELECT z * 2 AS m, b FROM t UNION ALL SELECT x, 1 FROM nan)",
+        [{"a": -2.0, "b": NAN}],
+    ),
+    (
+        "SELECT k, count(DISTINCT b) > 1 AS c, min(z) FROM t GROUP BY k ORDER BY min(z), k DESC LIMIT 1",
+        [{"k": 4, "c": True, "min(z)": -1.0}],
+    ),
+    (
+        "SELECT count(DISTINCT b) AS n, max(DISTINCT t.z), 1 + min(z) * 2 > 0 FROM t, u WHERE t.id = u.id",
+        [{"n": 7, "max(DISTINCT z)": NAN, "((1 + (min(z) * 2)) > 0)": False}],
+    ),
+    (
+        "SELECT min(y) AS a, max(-y) AS b, max(y) AS c, min(y) FILTER (WHERE y IS NULL) AS d "
+        "FROM (SELECT z * CAST('Infinity' AS DOUBLE) AS y FROM t WHERE z = 1)",
+        [{"a": math.inf, "b": -math.inf, "c": math.inf, "d": None}],
+    ),
+    ("SELECT id, (SELECT max(z) FROM t WHERE t.k = u.k) AS m FROM u WHERE id = 1", [{"id": 1, "m": NAN}]),
+    (
+        "SELECT min(CAST(z AS FLOAT)) AS a, max(CAST(z AS FLOAT)) AS b FROM t JOIN w ON t.k <= w.k",
+        [{"a": -1.0, "b": NAN}],
+    ),
+]
 REFUSED = [
     ("SELECT max(struct(b, k)) AS m FROM t", "max of structs or arrays over several sites"),
     ("SELECT (SELECT count(*) + 1 IS NULL FROM w WHERE w.k = u.k) AS m FROM u", "takes a count of no rows for NULL"),
@@ -232,6 +278,15 @@ def test_where_sail_is_wrong_the_answer_is_spark_s(connection: Connection) -> No
     for sql, meant in MEANT:
         with connection.cursor() as cursor:
             found = cursor.execute(sql).fetch_arrow_table()
+        assert repr(found.to_pylist()) == repr(meant), sql
+
+
+@pytest.mark.sail
+@pytest.mark.parametrize("rules", ["", "none"])
+def test_nan_is_the_greatest_whichever_rows_come_first(connection: Connection, rules: str) -> None:
+    for sql, meant in OF_NANS:
+        with connection.cursor() as cursor:
+            found = cursor.execute(sql, planning={"rules": rules} if rules else {}).fetch_arrow_table()
         assert repr(found.to_pylist()) == repr(meant), sql
 
 
