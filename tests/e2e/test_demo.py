@@ -187,7 +187,12 @@ class TestUp:
         # Every line says whose it is.
         for line in (r"kiosk  [0-9:.]+ INFO    \S", r"oslo   [0-9:.]+ INFO    \S", r"oslo   [0-9:.]+ DEBUG   \S"):
             wait_until(lambda line=line: re.search(f"^{line}", up.output, re.MULTILINE), f"a line {line}", START_S)
-        (victim,) = [each for each in up.look() if command_of(each).endswith("--member kiosk --until-input-ends")]
+        # Planners are copies of their member.
+        (victim,) = [
+            each
+            for each in up.look()
+            if command_of(each).endswith("--member kiosk --until-input-ends") and each.ppid() == up.process.pid
+        ]
         victim.kill()
         assert up.wait() == 1
         for left in up.temp.glob("skerry-member-kiosk-*"):  # the next member to start would remove it

@@ -83,11 +83,20 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
     refuse_exposed(config, member_config)
     if member_config.tls is not None:
         refuse_public(member_config.tls.key, "tls")
-    secret = Secret(read_secret(config.secret), new_nonce) if config.secret else None
-    _refuse_taken(config.addresses()[member_config.name])
-    engine = engine_for(member_config, config.limits) if member_config.spark is not None else None
-
     planners = Planners(config, name)
+    # A copy of this process, made before there is a thread, a socket or a secret that it could inherit.
+    planners.start(is_first=True)
+    try:
+        _run(config, member_config, planners, until_input_ends)
+    finally:
+        planners.stop()
+
+
+def _run(config: Config, member_config: MemberConfig, planners: Planners, until_input_ends: bool) -> None:
+    name = member_config.name
+    secret = Secret(read_secret(config.secret), new_nonce) if config.secret else None
+    _refuse_taken(config.addresses()[name])
+    engine = engine_for(member_config, config.limits) if member_config.spark is not None else None
 
     async def run() -> None:
         stopping, hurry = asyncio.Event(), asyncio.Event()
@@ -100,7 +109,6 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
         if until_input_ends:
             watch = threading.Thread(target=_wait_for_end, args=(asyncio.get_running_loop(), stopping), daemon=True)
             watch.start()
-        planners.start()  # they read their modules while the engine starts
         member = Member(config, name, engine, secret=secret, planners=planners)
         try:
             if engine is not None:
@@ -121,7 +129,7 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
                 await member.drain(config.limits.drain_s, hurry)
         finally:
             await member.stop()
-            planners.stop()
+            planners.stop()  # before the engine, which may take its time
 
     loop = new_event_loop()
     try:

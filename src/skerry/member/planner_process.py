@@ -13,6 +13,8 @@ import resource
 import signal
 import socket
 import struct
+import subprocess
+import time
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -31,6 +33,7 @@ from skerry.plan.site import site_of
 LENGTH = struct.Struct("!Q")
 PID = struct.Struct("!Q")
 FORK, END = b"F", b"E"
+_LOOK_S = 0.01  # between two looks at one that is waited for
 _GARBAGE = 50_000  # objects that are worth a look for cycles, between two statements
 
 
@@ -103,6 +106,51 @@ def run(descriptor: int) -> None:
             for pid in list(children):
                 _end(pid, children)
             return
+
+
+class Forked:
+    """A copy of this process that does `run`; as much of `subprocess.Popen` as its owner asks of one."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            status = 1
+            try:
+                os.setsid()  # what is typed at the member's terminal is for the member
+                _keep_only(descriptor)
+                run(descriptor)
+                status = 0
+            finally:
+                os._exit(status)  # nothing of the member's is to be ended, or written, twice
+
+    def poll(self) -> int | None:
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.returncode = os.waitstatus_to_exitcode(status) if pid else None
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """`subprocess.TimeoutExpired` when it has not ended by then."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while (status := self.poll()) is None:
+            if until is not None and time.monotonic() > until:
+                assert timeout is not None
+                raise subprocess.TimeoutExpired("planners", timeout)
+            time.sleep(_LOOK_S)
+        return status
+
+    def kill(self) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def _keep_only(descriptor: int) -> None:
+    """Of all files that are open: where it says what goes wrong, and its member."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.closerange(3, descriptor)
+    os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
 
 
 def _end(pid: int, children: set[int]) -> None:

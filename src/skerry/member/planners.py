@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from skerry.catalog.catalog import Site
 from skerry.config import Config
 from skerry.member.places import Places
-from skerry.member.planner_process import END, FORK, LENGTH, PID, Outcome, Task, packed
+from skerry.member.planner_process import END, FORK, LENGTH, PID, Forked, Outcome, Task, packed
 from skerry.member.planning import Planner
 from skerry.member.shares import Shares
 from skerry.model import trace
@@ -56,19 +56,25 @@ class Planners:
         # Whoever comes with a small statement finds a process, however many large ones there are, also its own.
         self._large = _places(max(1, in_all - 1), max(1, in_all - 2), limits)
         self._idle: list[_Process] = []
-        self._parent: subprocess.Popen[bytes] | None = None
+        self._parent: subprocess.Popen[bytes] | Forked | None = None
         self._control: socket.socket | None = None
 
-    def start(self) -> None:
-        """Begin to start the process that all others come from; the first statement waits for it."""
+    def start(self, *, is_first: bool = False) -> None:
+        """Begin to start the process that all others come from; the first statement waits for it.
+
+        `is_first`: this process has read its modules and done nothing else, so a copy of it will do.
+        """
         control, theirs = socket.socketpair()
         with theirs:
-            self._parent = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,  # what is typed at the member's terminal is for the member
-            )
+            if is_first:
+                self._parent = Forked(theirs.fileno())
+            else:
+                self._parent = subprocess.Popen(
+                    [sys.executable, "-c", _PROGRAM, str(theirs.fileno())],
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,  # what is typed at the member's terminal is for the member
+                )
         control.sendall(packed((self._config, self._name)))
         self._control = control
 
@@ -178,8 +184,8 @@ class Planners:
         return process
 
     def _fork(self, theirs: socket.socket) -> None:
-        if self._parent is not None and self._parent.poll() is not None:
-            trace.emit(trace.PlannersEnded(self._name, self._parent.returncode))
+        if self._parent is not None and (status := self._parent.poll()) is not None:
+            trace.emit(trace.PlannersEnded(self._name, status))
             self.stop()
         if self._control is None:
             self.start()

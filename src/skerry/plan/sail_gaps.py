@@ -11,7 +11,7 @@ from skerry.plan.extremes import mark
 from skerry.plan.mentions import read_scopes
 from skerry.plan.partials import REAL, call_of
 from skerry.plan.rules.outputs import Outputs
-from skerry.sql.functions import call_name, is_generator
+from skerry.sql.functions import call_name, is_aggregate, is_generator
 from skerry.sql.statement import Query
 from skerry.sql.walk import find_all, nodes_of
 
@@ -24,6 +24,11 @@ def for_sail(query: Query, is_split: bool) -> Query:
     """The query in words that Sail understands; SqlError where there are none. `is_split`: over several sites."""
     if is_split:
         _look_at_extremes(query)
+        if any(call_name(each) == "typeof" and any(map(is_aggregate, nodes_of(each))) for each in _calls_of(query)):
+            raise SqlError(
+                "typeof of an aggregate over several sites: Sail gives a row for each that it would aggregate",
+                suggestion="ask for the type of an aggregate that a subquery makes",
+            )
     tests_counts = any(_is_null_test(each) for each in find_all(query.tree, exp.Is))
     selects = find_all(query.tree, exp.Select)
     if not tests_counts and not any(_is_unpivoted(each) or _ordered_below(each) for each in selects):
@@ -90,9 +95,13 @@ def _has_count(node: exp.Expr) -> bool:
     return any(call_name(each) == "count" for each in find_all(node, exp.Anonymous))
 
 
+def _calls_of(query: Query) -> list[exp.Anonymous]:
+    return find_all(query.tree, exp.Anonymous)
+
+
 def _look_at_extremes(query: Query) -> None:
     """Refuses those of structs and arrays, and marks those of doubles, where the type of the argument is certain."""
-    calls = [node for node in find_all(query.tree, exp.Anonymous) if call_name(node) in _EXTREMES and node.expressions]
+    calls = [node for node in _calls_of(query) if call_name(node) in _EXTREMES and node.expressions]
     if not calls:
         return
     scopes = read_scopes(query.tree, {scan.node_name: scan for scan in query.tables})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -14,6 +15,7 @@ import skerry.aio
 from skerry.config import Config, parse
 from skerry.member.computing import PlanChange, planned_change
 from skerry.member.knownplans import planned_anew
+from skerry.member.planner_process import Forked
 from skerry.member.planners import Planners, _Process
 from skerry.member.planning import Planned, _plan, plan_statement
 from skerry.member.requests import RunStatement
@@ -90,6 +92,36 @@ def test_a_process_makes_the_same_plan_of_what_the_member_knows_now() -> None:
         await threads.stop()
 
     asyncio.run(run())
+
+
+def test_a_copy_of_the_process_plans_until_it_is_ended_and_another_takes_its_place() -> None:
+    planners = Planners(config_of("planners: 1"), "oslo")
+    planners.start(is_first=True)
+    first = planners._parent
+    assert isinstance(first, Forked)
+
+    async def run() -> None:
+        member, threads = member_of("planners: 1", planners), member_of()
+        assert await planned(member, SMALL) == await planned(threads, SMALL)
+        first.kill()
+        assert first.wait(20) == -signal.SIGKILL
+        planners._idle.pop().writer.close()
+        assert await planned(member, SMALL) == await planned(threads, SMALL)
+        await member.stop()
+        await threads.stop()
+        planners.stop()
+
+    asyncio.run(run())
+    # It has nothing of this process but what it says goes wrong, and ends when its owner does.
+    planners.start(is_first=True)
+    last = planners._parent
+    assert isinstance(last, Forked)
+    while len(files := os.listdir(f"/proc/{last.pid}/fd")) > 4:
+        time.sleep(0.01)
+    assert {*files} >= {"0", "1", "2"}
+    assert os.readlink(f"/proc/{last.pid}/fd/0") == os.devnull
+    planners.stop()
+    assert last.returncode == 0
 
 
 def test_a_planner_whose_time_is_up_is_ended_and_others_go_on() -> None:
