@@ -150,7 +150,7 @@ def kernel_of(call: Call, type_of: TypeOf) -> Kernel | None:
     argument, type_ = call.arguments[0], type_of(call.arguments[0])
     is_number = _is_number(type_)
     if call.name in _LEAST and type_ in REAL:
-        return Kernel(_LEAST[call.name], (extreme(call, argument, type_),))
+        return Kernel(_LEAST[call.name], (extreme(call, argument),))
     if call.name in _LEAST and (type_ in _ORDERED or is_number):
         return Kernel(_LEAST[call.name])  # DISTINCT changes nothing
     if call.is_distinct or len(call.arguments) != 1 or not is_number:
@@ -184,7 +184,7 @@ def split_of(call: Call, type_of: TypeOf) -> Split | None:
     own = call.like(call.name, *call.arguments)
     if call.name in _LEAST and len(types) == 1 and type_ in REAL:
         whole = Call(call.name, (), False, None)
-        return Split(((extreme(call, call.arguments[0], type_), type_),), lambda c: extreme(whole, c[0], type_))
+        return Split(((extreme(call, call.arguments[0]), type_),), lambda c: extreme(whole, c[0]))
     if call.name in _LEAST and len(types) == 1:
         return Split(((own, type_),), lambda c: called(call.name, c[0]))
     if len(types) != 1:
@@ -237,35 +237,21 @@ def _is_number(type_: str | None) -> bool:
     return type_ in _WHOLE or type_ in REAL or decimal_of(type_) is not None
 
 
-def extreme(call: Call, argument: exp.Expr, type_: str) -> exp.Expr:
+def extreme(call: Call, argument: exp.Expr) -> exp.Expr:
     """The least or greatest of doubles, with what Sail takes for another value apart.
 
-    NaN is the greatest to Spark, and to Sail whichever comes first. Where every value is the infinity that lost to all
-    others, Sail answers the largest number.
+    NaN is the greatest to Spark, and to Sail the last one, or what comes behind it. Where every value is the infinity
+    that loses to all others, Sail answers the largest number; the opposite aggregate finds it.
     """
-    is_max = call.name == "max"
-    nan, last = (cast(exp.Literal.string(each), type_) for each in ("NaN", "-Infinity" if is_max else "Infinity"))
-    is_nan, is_last = called("isnan", argument.copy()), exp.EQ(this=argument.copy(), expression=last)
-    others = exp.Not(this=exp.Paren(this=exp.Or(this=is_nan.copy(), expression=is_last.copy())))
-    found = call.like(call.name, _case((others, argument)))
-    # The greater number wins, as NaN does in `max` and infinity in `min`.
-    odd = call.like("max", _case((is_nan, _number(1 + is_max)), (is_last, _number(2 - is_max))))
-    if not is_max:
-        return called("coalesce", found, exp.Case(this=odd, ifs=_ifs((_number(2), last), (_number(1), nan))))
-    found = called("coalesce", found, _case((exp.EQ(this=odd.copy(), expression=_number(1)), last)))
-    return exp.Case(ifs=_ifs((exp.EQ(this=odd, expression=_number(2)), nan)), default=found)
-
-
-def _case(*cases: tuple[exp.Expr, exp.Expr]) -> exp.Case:
-    return exp.Case(ifs=_ifs(*cases))
-
-
-def _ifs(*cases: tuple[exp.Expr, exp.Expr]) -> list[exp.Expr]:
-    return [exp.If(this=when.copy(), true=then.copy()) for when, then in cases]
-
-
-def _number(number: int) -> exp.Expr:
-    return exp.Literal.number(number)
+    other, sign = ("min", "-") if call.name == "max" else ("max", "")
+    is_nan = called("isnan", argument.copy())
+    is_last = exp.EQ(this=argument.copy(), expression=cast(exp.Literal.string(f"{sign}Infinity"), "double"))
+    usual = exp.Not(this=exp.Paren(this=exp.Or(this=is_nan.copy(), expression=is_last.copy())))
+    nan, found, last = (
+        call.like(name, exp.Case(ifs=[exp.If(this=when, true=argument.copy())]))
+        for name, when in ((call.name, is_nan), (call.name, usual), (other, is_last))
+    )
+    return called("coalesce", *((nan, found, last) if call.name == "max" else (found, last, nan)))
 
 
 def _moments(call: Call, type_: str | None) -> tuple[exp.Expr, exp.Expr, exp.Expr]:

@@ -9,7 +9,8 @@ from sqlglot import exp
 from skerry.model.errors import SqlError
 from skerry.plan.extremes import mark
 from skerry.plan.mentions import read_scopes
-from skerry.plan.partials import REAL, call_of
+from skerry.plan.partials import call_of
+from skerry.plan.reals import Reals
 from skerry.plan.rules.outputs import Outputs
 from skerry.sql.functions import call_name, is_aggregate, is_generator
 from skerry.sql.statement import Query
@@ -105,18 +106,19 @@ def _look_at_extremes(query: Query) -> None:
     if not calls:
         return
     scopes = read_scopes(query.tree, {scan.node_name: scan for scan in query.tables})
-    outputs, around = Outputs(scopes), {id(scope.select): scope for scope in scopes.all}
+    outputs, reals = Outputs(scopes), Reals(scopes)
+    around = {id(scope.select): scope for scope in scopes.all}
     for node in calls:
         call, scope = call_of(node), around.get(id(node.find_ancestor(exp.Select)))
-        if call is None or not call.arguments:
+        if call is None or not call.arguments or scope is None:
             continue
         argument = call.arguments[0]
-        type_ = (outputs.type(argument, scope) if scope is not None else None) or ""
+        type_ = outputs.type(argument, scope) or ""
         is_made = isinstance(argument, exp.Tuple) or call_name(argument) in _MADE
         if is_made or type_.startswith(("struct<", "array<")):
             raise SqlError(
                 f"{call.name} of structs or arrays over several sites: Sail compares their NULLs by the order of rows",
                 suggestion=f"take the {call.name} of a field, or use Apache Spark at these sites",
             )
-        if type_ in REAL:
-            mark(node, type_)
+        if reals.has(argument, scope):
+            mark(node)

@@ -73,10 +73,15 @@ def item_of(node: exp.Expr) -> exp.Expr | None:
 
 
 def names_matter(item: exp.Expr) -> bool:
-    """Nobody sees the column names of EXISTS (…), IN (…) and of a subquery that is a value."""
+    """Nobody sees the column names of EXISTS (…), IN (…), of a subquery that is a value, or of one that gets others."""
     select = item.parent
     assert select is not None
     around = select.parent
+    if isinstance(around, exp.SetOperation) and select.arg_key == "expression" and not around.args.get("by_name"):
+        return False
+    alias = around.args.get("alias") if isinstance(around, exp.Subquery | exp.CTE) else None
+    if alias is not None and alias.args.get("columns"):
+        return False
     if isinstance(around, exp.Exists | exp.In):
         return False
     if not isinstance(around, exp.Subquery):
