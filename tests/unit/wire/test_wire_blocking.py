@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -182,6 +183,27 @@ def test_what_is_sent_at_once_is_whole_whatever_the_system_takes() -> None:
         assert sender.send_now(Ping(8))
         sender.close()
         assert not sender.send_now(Ping(9))
+
+
+def test_the_rest_of_a_frame_goes_before_all_that_follows() -> None:
+    class Half(socket.socket):
+        def send(self, data: Any, flags: int = 0, /) -> int:
+            return super().send(data[: len(data) // 2], flags)
+
+    ours, theirs = socket.socketpair()
+    ours.settimeout(GIVE_UP_S)
+    with BlockingConnection(ours, "oslo", QUICK) as sender, BlockingConnection(theirs, "bergen", QUICK) as receiver:
+        assert sender._quick is not None
+        sender._quick = Half(fileno=sender._quick.detach())
+        assert sender.send_now(Ping(1))
+        assert sender.has_rest
+        assert not sender.send_now(Ping(2))  # it would be within the other
+        sender.send(Ping(3))
+        assert not len(sender._rest)
+        for number in (1, 3):
+            frame = receiver.receive(GIVE_UP_S)
+            assert frame is not None
+            assert decode(frame) == Ping(number)
 
 
 class _Interrupted(Exception):
