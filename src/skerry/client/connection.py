@@ -2,6 +2,7 @@
 
 Two threads of its own read and write, so that a dead member is noticed at once, heartbeats are answered whatever
 the application does, a status can be asked for while a query runs, and Ctrl-C never stops in the middle of a frame.
+Small requests are sent by whoever asks, in one call that no signal interrupts half way.
 With `resume_s` a lost connection is dialled again, and the cursors go on where they were.
 """
 
@@ -41,6 +42,8 @@ from skerry.wire.blocking import BlockingConnection
 from skerry.wire.client_messages import (
     ClientClose,
     ClientClosed,
+    ClientExecute,
+    ClientFetch,
     ClientMembersReply,
     ClientPage,
     ClientPrepared,
@@ -66,6 +69,8 @@ _ANSWERS = (
     ClientRowsTaken,
 )
 
+_SENT_AT_ONCE = (ClientExecute, ClientFetch)
+
 
 class _Lost(Exception):
     """The connection is gone, but the member may not be; `reason` is what to say if it is."""
@@ -89,6 +94,8 @@ class MemberLink:
         self._new = connection  # while it is dialled: the one that has not said hello yet
         # A cursor in it is one to close. Few requests wait here: whoever sends one waits for its answer.
         self._outgoing: queue.SimpleQueue[Message | CursorCore | None] = queue.SimpleQueue()
+        self._order = threading.Lock()  # guards the next line, and what is sent beside the queue
+        self._queued = 0  # requests that are in it, or being sent from there
         self._stopping = threading.Event()
         self._changed = threading.Condition()  # guards all below, and every cursor's core
         self._routes = Routes(f"member at {target}")
@@ -300,8 +307,16 @@ class MemberLink:
             raise
 
     def _send(self, messages: list[Message]) -> None:
+        """In this order. Whoever asks sends what is small, if nothing is before it: to wake the thread takes longer."""
         for message in messages:
-            self._outgoing.put(message)
+            with self._order:
+                is_next = not self._queued and self._outgoing.empty() and isinstance(message, _SENT_AT_ONCE)
+                if is_next and self._connection.send_now(message):
+                    if not self._connection.has_rest:
+                        continue
+                    message = Pong(0)  # means nothing, but comes with the rest
+                self._queued += 1
+                self._outgoing.put(message)
 
     def _write(self) -> None:
         """What cannot be sent is dropped: the reader sees the loss, tells those who wait, or asks again."""
@@ -319,6 +334,9 @@ class MemberLink:
                     connection.close()  # a member that reads nothing would keep the reader waiting
                 except ConnectionLost:
                     pass  # what the member said before it went explains more than our broken pipe
+                if not isinstance(item, CursorCore):
+                    with self._order:
+                        self._queued -= 1
         except BaseException as error:
             self._break(InternalError(f"writing to {self.target} failed: {error!r}"))
             raise

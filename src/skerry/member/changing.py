@@ -243,10 +243,10 @@ class Changing:
 
     async def _fresh(self, work: Work, statement: RunStatement) -> _Understood:
         """By the definitions that are known here; by the newest, if these make it an error."""
+        before = self._own.version  # here: they may come while the statement is read
         try:
             return await self._understood(work.planner, statement)
         except SqlError as error:
-            before = self._own.version
             await work.defining.catch_up()
             if self._own.version == before:
                 raise work.planner.peer_tables.explained(error) from None

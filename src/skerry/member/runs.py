@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
+from types import TracebackType
 from typing import TypeVar, assert_never
 
 import pyarrow as pa
@@ -140,11 +141,12 @@ class Runs:
 
     async def _changed(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """A statement about tables of our own. What was handed to the members that write goes on in any case."""
-        task = asyncio.ensure_future(self._change(statement, cursor))
+        wanted = _Wanted(cursor, statement.query)
         try:
-            answer = await _while_wanted(cursor, statement.query, task, "being carried out")
+            with wanted:
+                answer = await self._change(statement, cursor)
         except (Cancelled, TimedOut) as error:
-            raise unsure(statement.query, error) if cursor.is_handed_over and task.cancelled() else error from error
+            raise unsure(statement.query, error) if cursor.is_handed_over and wanted.was_ended else error from error
         if isinstance(answer, CountAnswer):
             cursor.changed, cursor.told_rows = answer, answer.rows
         return answer
@@ -340,6 +342,44 @@ class Runs:
     def _ended(self, initiated: Initiated) -> None:
         self._places.leave(initiated.query)
         self._on_ended(initiated)
+
+
+class _Wanted:
+    """The same as `_while_wanted` for what runs in the task of whoever asks. Writes of some milliseconds come here: no
+    task is made for them, and none looks at it. `was_ended`: it was stopped half way."""
+
+    def __init__(self, cursor: ClientCursor, query: QueryId) -> None:
+        self.was_ended = False
+        self._cursor = cursor
+        self._query = query
+        self._over: SkerryError | None = None
+
+    def __enter__(self) -> None:
+        cursor, task = self._cursor, asyncio.current_task()
+        if cursor.is_closed:
+            raise Cancelled(f"query {self._query} was closed")
+        assert task is not None
+        self._task, self._cancelled_before = task, task.cancelling()
+        cursor.on_closed.add(self._end)
+        within_s = max(0.0, cursor.started_at + cursor.options.timeout_s - clock.now())
+        self._timer = asyncio.get_running_loop().call_later(within_s, self._end)
+
+    def _end(self) -> None:
+        if self._over is None:
+            cursor, timeout_s = self._cursor, self._cursor.options.timeout_s
+            waited = "being carried out" if not cursor.place() else "in the queue"
+            late = f"query {self._query} was {waited} longer than its {timeout_s:g} s"
+            self._over = Cancelled(f"query {self._query} was closed") if cursor.is_closed else TimedOut(late)
+            self._task.cancel()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self._timer.cancel()
+        self._cursor.on_closed.discard(self._end)
+        # If somebody else has cancelled the task as well, that is what ends it.
+        is_ours = self._over is not None and self._task.uncancel() <= self._cancelled_before
+        if self._over is not None and is_ours and kind is asyncio.CancelledError:
+            self.was_ended = True
+            raise self._over from error
 
 
 async def _while_wanted(cursor: ClientCursor, query: QueryId, work: Awaitable[T], doing: str = "planned") -> T:

@@ -14,7 +14,7 @@ from skerry.model.ids import QueryId
 from skerry.model.sharded import BucketMap
 
 
-class TransactionId(msgspec.Struct, frozen=True, array_like=True, order=True):
+class TransactionId(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
     """`query` is the client's: at most one attempt of it commits."""
 
     query: QueryId
@@ -97,7 +97,7 @@ class Staged(msgspec.Struct, frozen=True, array_like=True):
     moving: Moving | None = None
 
 
-class Versions(msgspec.Struct, frozen=True, array_like=True):
+class Versions(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What the plan knew of a table. The store compares."""
 
     table: int

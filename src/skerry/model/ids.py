@@ -7,8 +7,11 @@ import msgspec
 AGAIN = "~"  # parts a client's id from the number of the attempt; no client's id has it
 
 
-class QueryId(msgspec.Struct, frozen=True, array_like=True, order=True):
-    """`local` is made by the client (32 hex digits), so a query can be closed before it is answered."""
+class QueryId(msgspec.Struct, frozen=True, array_like=True, order=True, gc=False):
+    """`local` is made by the client (32 hex digits), so a query can be closed before it is answered.
+
+    Members remember those of writes for a day: Python's collector, which could free none, need not look at them.
+    """
 
     initiator: str
     local: str

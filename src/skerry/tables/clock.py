@@ -17,7 +17,7 @@ _US = 1_000_000
 _EPOCH = dt.datetime(1970, 1, 1)  # all is in UTC
 
 
-class At(msgspec.Struct, frozen=True):
+class At(msgspec.Struct, frozen=True, gc=False):
     """What the shell's clocks say: seconds that never go back, and microseconds since 1970, which may jump."""
 
     s: float

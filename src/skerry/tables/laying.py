@@ -118,7 +118,7 @@ class _Laying:
     def _new(self, group: Group, first: int, upto: int) -> tuple[pa.Table, _Met]:
         """The statement's rows of these buckets that are written, and those of them that replace another."""
         rows = self._staged(first, upto)
-        rows, hashes = self._once(rows)
+        rows, hashes = self._once(rows, group)
         met = self._met(group, rows, hashes)
         if len(met.places) and self._policy is Policy.FAIL:
             raise KeyExists(
@@ -141,9 +141,13 @@ class _Laying:
             rows = rows.filter(pa.array((buckets >= first) & (buckets < upto))).combine_chunks()
         return rows
 
-    def _once(self, rows: pa.Table) -> tuple[pa.Table, Hashes]:
-        """One row a key, and the keys' hashes."""
+    def _once(self, rows: pa.Table, group: Group) -> tuple[pa.Table, Hashes]:
+        """One row a key, and the keys' hashes, which nobody asks for if all of them are new."""
+        if self._spool.is_ascending and not group.files:
+            return rows, np.empty(0, dtype=np.uint64)
         hashes = hashes_of(self._key_of(rows))
+        if self._spool.is_ascending:
+            return rows, hashes
         suspects = alike(hashes)
         if not len(suspects):
             return rows, hashes

@@ -10,7 +10,7 @@ from skerry.model.limits import CommitLimits
 from skerry.tables.clock import HybridClock, seconds
 
 
-class Known(msgspec.Struct, frozen=True):
+class Known(msgspec.Struct, frozen=True, gc=False):
     """`commit_ts` 0 is an abort."""
 
     first_start: int

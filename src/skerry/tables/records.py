@@ -321,18 +321,20 @@ def persist(file: sqlite3.Connection, records: Iterable[Record]) -> None:
 
 
 def _prepare(file: sqlite3.Connection, record: Prepared) -> None:
-    if _known(file, record.txn) is None:
-        values = (record.first_start, record.decider, record.prepare_ts, 0, record.rows)
-        _put(file, record.txn, values, record.writes, record.staged, record.layouts)
+    values = (record.first_start, record.decider, record.prepare_ts, 0, record.rows)
+    _put(file, record.txn, values, record.writes, record.staged, record.layouts)
 
 
 def _commit(file: sqlite3.Connection, record: Committed) -> None:
+    values = (record.first_start, "", 0, record.commit_ts, record.rows)
+    number = _put(file, record.txn, values, record.writes, record.staged, record.layouts)
+    if number is not None:
+        if record.staged:
+            _name_staged(file, number, record.commit_ts)
+        return
     known = _known(file, record.txn)
-    if known is None:
-        values = (record.first_start, "", 0, record.commit_ts, record.rows)
-        number = _put(file, record.txn, values, record.writes, record.staged, record.layouts)
-        _name_staged(file, number, record.commit_ts)
-    elif known[1] == 0:
+    assert known is not None
+    if known[1] == 0:
         file.execute("UPDATE transactions SET commit_ts = ? WHERE number = ?", (record.commit_ts, known[0]))
         _name_staged(file, known[0], record.commit_ts)
     elif known[1] != record.commit_ts:
@@ -382,33 +384,34 @@ def _put(
     writes: tuple[Write, ...],
     staged: tuple[Staged, ...],
     layouts: Layouts,
-) -> int:
-    """Gives its number."""
+) -> int | None:
+    """Gives its number; None if it is known."""
     local, initiator, attempt = _txn(txn)
-    number = file.execute(
+    put = file.execute(
         "INSERT INTO transactions (initiator, local, attempt, first_start, decider, prepare_ts, commit_ts, rows)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (local, initiator, attempt) DO NOTHING",
         (initiator, local, attempt, *values),
-    ).lastrowid
+    )
+    if not put.rowcount:
+        return None
+    number = put.lastrowid
     by_table = attrgetter("table")
     for table, group in groupby(sorted(writes, key=by_table), by_table):
-        if _has(file, table, txn):
-            body = encode_body(group, dict(layouts).get(table, ()))
-            file.execute("INSERT INTO writes VALUES (?, ?, ?, ?)", (number, table, body, _checksum(body)))
+        body = encode_body(group, dict(layouts).get(table, ()))
+        row = (number, body, _checksum(body), table)
+        if not file.execute("INSERT INTO writes SELECT ?, id, ?, ? FROM tables WHERE id = ?", row).rowcount:
+            _check_dropped(file, table, txn)
     for each in staged:
-        if _has(file, each.table, txn):
-            file.execute("INSERT INTO staged VALUES (?, ?, ?, ?)", (number, each.table, each.policy, each.body))
-    assert number is not None
+        files = (number, each.policy, each.body, each.table)
+        if not file.execute("INSERT INTO staged SELECT ?, id, ?, ? FROM tables WHERE id = ?", files).rowcount:
+            _check_dropped(file, each.table, txn)
     return number
 
 
-def _has(file: sqlite3.Connection, table: int, txn: TransactionId) -> bool:
-    """False if the table was dropped meanwhile, and its rows with it."""
-    if file.execute("SELECT 1 FROM tables WHERE id = ?", (table,)).fetchone() is not None:
-        return True
-    if table < _kept(file).catalogue.next_id:
-        return False
-    raise InternalError(f"transaction {txn} writes table {table}, which this member does not have")
+def _check_dropped(file: sqlite3.Connection, table: int, txn: TransactionId) -> None:
+    """The table was dropped meanwhile, and its rows with it; InternalError if there never was one."""
+    if table >= _kept(file).catalogue.next_id:
+        raise InternalError(f"transaction {txn} writes table {table}, which this member does not have")
 
 
 def _txn(txn: TransactionId) -> tuple[str, str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hmac
+import os
 import select
 import socket
 import threading
@@ -35,6 +36,10 @@ class BlockingConnection:
         self._reader = FrameReader(limits.frame_bytes)
         self._frames: deque[Frame] = deque()
         self._send_lock = threading.Lock()  # a frame's buffers stay together
+        # The same line, which never waits: each wait lets go of the interpreter, and takes it again among all threads.
+        self._quick = None if isinstance(sock, TlsSocket) else socket.socket(fileno=os.dup(sock.fileno()))
+        self._last = memoryview(b"")  # what `send_now` has sent, and how much of it; nothing if that is empty
+        self._sent: deque[int] = deque()
 
     @classmethod
     def connect(
@@ -84,7 +89,8 @@ class BlockingConnection:
     def send_parts(self, parts: Sequence[Buffer]) -> None:
         """Write the buffers of frames, e.g. of `encode_batch_frame`."""
         with self._send_lock:
-            rest = [memoryview(part).cast("B") for part in parts]
+            rest = [self._rest, *(memoryview(part).cast("B") for part in parts)]
+            self._sent.clear()
             try:
                 while rest:
                     self._advance(rest, self._socket.sendmsg(rest[:_BUFFERS_AT_ONCE]))
@@ -92,6 +98,35 @@ class BlockingConnection:
                 raise
             except OSError as error:
                 raise self._lost(error) from None
+
+    def send_now(self, message: Message) -> bool:
+        """Without waiting for the peer. False if the system takes nothing, or the message is large: then nothing was
+        sent. What it does not take goes before whatever is sent next; `has_rest` says so. A signal does no harm."""
+        parts = encode_message(message)
+        if self._quick is None or len(parts) > 1:
+            return False
+        with self._send_lock:
+            if self.has_rest:
+                return False
+            # A signal's handler may raise between any two of these, and leaves nothing that is wrong: how much the
+            # system took is known as soon as it has.
+            self._sent.clear()
+            self._last = memoryview(parts[0]).cast("B")
+            try:
+                self._sent.extend(map(self._quick.send, parts, (socket.MSG_DONTWAIT,)))
+            except OSError:  # no room now; or it is lost, as whoever receives will say
+                return False
+            self.bytes_sent += self._sent[0]
+            return True
+
+    @property
+    def has_rest(self) -> bool:
+        return bool(self._rest)
+
+    @property
+    def _rest(self) -> memoryview:
+        """What the system has not taken of the frame that `send_now` sent last."""
+        return self._last[self._sent[0] :] if self._sent else self._last[:0]
 
     def _advance(self, rest: list[memoryview], sent: int) -> None:
         self.bytes_sent += sent
@@ -125,7 +160,9 @@ class BlockingConnection:
                 _wait_readable(self._socket, None)
             elif not _wait_readable(self._socket, max(0.0, deadline - time.monotonic())):
                 raise TimeoutError(f"{self.peer_name}: nothing came in time")
-            return self._socket.recv_into(self._reader.get_buffer())
+            return (self._quick or self._socket).recv_into(self._reader.get_buffer())
+        except BlockingIOError:
+            return self._receive_some(deadline)  # there was nothing after all
         except TimeoutError:
             raise
         except (OSError, ValueError) as error:
@@ -139,6 +176,8 @@ class BlockingConnection:
         with contextlib.suppress(OSError):  # not connected any more
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
+        if self._quick is not None:
+            self._quick.close()
 
     def __enter__(self) -> BlockingConnection:
         return self

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
+import math
 from collections.abc import Iterator
 from decimal import Decimal
 from random import Random
@@ -198,6 +200,55 @@ def test_a_spool_gives_back_what_it_took_from_memory_and_from_disk(monkeypatch: 
             assert all(part.first <= bucket < part.upto for bucket in buckets.tolist())
         assert sum(part.rows for part in spool.slices) == spool.rows == 200
         spool.remove()
+
+
+_ASCENDING: dict[str, list[Any]] = {
+    "bigint": [-3, 0, 7],
+    "int": [1, 2, 3],
+    "string": ["", "a", "ä"],
+    "binary": [b"", b"a", b"a\0"],
+    "boolean": [False, True],
+    "double": [float("-inf"), -0.0, 1.5],
+    "decimal(12,2)": [Decimal("-1.25"), Decimal("0.00"), Decimal("9.99")],
+    "date": [dt.date(1969, 1, 1), dt.date(2024, 2, 29)],
+    "timestamp": [dt.datetime(1969, 1, 1, tzinfo=dt.UTC), dt.datetime(2024, 2, 29, tzinfo=dt.UTC)],
+    "timestamp_ntz": [dt.datetime(1969, 1, 1), dt.datetime(2024, 2, 29)],
+}
+
+
+@pytest.mark.parametrize("kind", _ASCENDING)
+def test_a_spool_knows_whether_keys_ascend(kind: str) -> None:
+    """Then no key comes twice, and nobody looks for one: equal ones in two batches are as much twice as in one."""
+    table, keys = a_table(key=kind), _ASCENDING[kind]
+    nan = [math.nan] if kind == "double" else []
+    for wrong, orders in (
+        (False, [keys]),
+        (True, [[*keys, keys[-1]], keys[::-1], *([[*keys, *nan, *nan]] if nan else [])]),
+    ):
+        for order in orders:
+            for size in (1, 2, len(order)):
+                spool = Spool(table, "nowhere", ((0, table.buckets),))
+                for at in range(0, len(order), size):
+                    spool.add(batch_of(table, [{"k": key, "v": "x"} for key in order[at : at + size]]))
+                assert spool.is_ascending is not wrong
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+@pytest.mark.parametrize("is_twice", [False, True])
+def test_keys_that_ascend_are_still_compared_with_those_that_are_there(
+    member: Member, is_there: bool, is_twice: bool
+) -> None:
+    member.commit(1)
+    member.flush(1)
+    shard = member.shard
+    first = 1 if is_there else 10
+    keys = [first, 20, 20 if is_twice else 30]
+    rows = batch_of(TABLE, [{"k": key, "v": "x"} for key in keys])
+    if is_there or is_twice:
+        with pytest.raises(KeyExists):
+            laid(shard, member.flusher, rows, SECOND + 1, Policy.FAIL)
+    else:
+        assert laid(shard, member.flusher, rows, SECOND + 1, Policy.FAIL)[1].rows == 3
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 300, 20_000])

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import signal
 import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from skerry.model.errors import PeerError, VersionError
 from skerry.wire.blocking import BlockingConnection
-from skerry.wire.frames import ConnectionLost, decode, encode_batch_frame, encode_frame, split_batch
+from skerry.wire.frames import ConnectionLost, Frame, decode, encode_batch_frame, encode_frame, split_batch
 from skerry.wire.greeting import make_hello
 from skerry.wire.listener import Listener
-from skerry.wire.messages import Batch, Goodbye, Hello, Ping
+from skerry.wire.messages import Batch, Failure, Goodbye, Hello, Ping, Refused
 from skerry.wire.tcp import Connection
 from tests.unit.wire.looping import BERGEN, GIVE_UP_S, OSLO, QUICK, run
 
@@ -153,3 +156,86 @@ def test_nobody_listening_is_a_refusal(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         with pytest.raises(ConnectionRefusedError):
             BlockingConnection.connect(f"tcp:127.0.0.1:{taken.getsockname()[1]}", 1.0)
+
+
+def test_what_is_sent_at_once_is_whole_whatever_the_system_takes() -> None:
+    """A line that is full takes a part of a frame, or nothing: the rest goes before all that follows."""
+    ours, theirs = socket.socketpair()
+    ours.settimeout(GIVE_UP_S)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    with BlockingConnection(ours, "oslo", QUICK) as sender, BlockingConnection(theirs, "bergen", QUICK) as receiver:
+        sent = 0
+        while sender.send_now(Refused(Failure(1, str(sent) * 700))) and not sender.has_rest:
+            sent += 1
+        sent += sender.has_rest
+        assert sent
+        assert not sender.send_now(Ping(0))  # it would be within, or before, another
+        with ThreadPoolExecutor(1) as pool:
+            sending = pool.submit(sender.send, Ping(7))
+            for number in range(sent):
+                frame = receiver.receive(GIVE_UP_S)
+                assert frame is not None
+                assert decode(frame) == Refused(Failure(1, str(number) * 700))
+            frame = receiver.receive(GIVE_UP_S)
+            assert frame is not None
+            assert decode(frame) == Ping(7)
+            sending.result(GIVE_UP_S)
+        assert sender.send_now(Ping(8))
+        sender.close()
+        assert not sender.send_now(Ping(9))
+
+
+def test_the_rest_of_a_frame_goes_before_all_that_follows() -> None:
+    class Half(socket.socket):
+        def send(self, data: Any, flags: int = 0, /) -> int:
+            return super().send(data[: len(data) // 2], flags)
+
+    ours, theirs = socket.socketpair()
+    ours.settimeout(GIVE_UP_S)
+    with BlockingConnection(ours, "oslo", QUICK) as sender, BlockingConnection(theirs, "bergen", QUICK) as receiver:
+        assert sender._quick is not None
+        sender._quick = Half(fileno=sender._quick.detach())
+        assert sender.send_now(Ping(1))
+        assert sender.has_rest
+        assert not sender.send_now(Ping(2))  # it would be within the other
+        sender.send(Ping(3))
+        assert not len(sender._rest)
+        for number in (1, 3):
+            frame = receiver.receive(GIVE_UP_S)
+            assert frame is not None
+            assert decode(frame) == Ping(number)
+
+
+class _Interrupted(Exception):
+    pass
+
+
+def test_a_signal_leaves_no_frame_half_sent() -> None:
+    """Its handler may raise at any moment, also when the system has taken the frame and nobody has heard of it."""
+
+    def interrupt(*_: object) -> None:
+        raise _Interrupted
+
+    ours, theirs = socket.socketpair()
+    ours.settimeout(GIVE_UP_S)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with BlockingConnection(ours, "oslo", QUICK) as sender, BlockingConnection(theirs, "bergen", QUICK) as receiver:
+            number = 0
+            for _ in range(300):
+                with contextlib.suppress(_Interrupted):
+                    signal.setitimer(signal.ITIMER_REAL, 0.0003)
+                    while True:
+                        number += 1
+                        if not sender.send_now(Ping(number)) or sender.has_rest:
+                            signal.pause()
+                heard: list[int] = []
+                with ThreadPoolExecutor(1) as pool:
+                    pool.submit(sender.send, Goodbye())
+                    while isinstance(message := decode(receiver.receive(GIVE_UP_S) or Frame(0, b"")), Ping):
+                        heard.append(message.received_upto)
+                assert message == Goodbye()
+                assert heard == sorted(set(heard))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
