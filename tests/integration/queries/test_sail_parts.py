@@ -115,9 +115,9 @@ OF_NANS: list[tuple[str, list[dict[str, Any]]]] = [
         [{"n": 7, "max(DISTINCT z)": NAN, "((1 + (min(z) * 2)) > 0)": False}],
     ),
     (
-        "SELECT min(y) AS a, max(-y) AS b, max(y) AS c, min(y) FILTER (WHERE y IS NULL) AS d "
-        "FROM (SELECT z * CAST('Infinity' AS DOUBLE) AS y FROM t WHERE z = 1)",
-        [{"a": math.inf, "b": -math.inf, "c": math.inf, "d": None}],
+        "SELECT k, min(y) AS a, max(-y) AS b, max(y) AS c, min(y) FILTER (WHERE y IS NULL) AS d "
+        "FROM (SELECT k, z * CAST('Infinity' AS DOUBLE) AS y FROM t WHERE z = 1 AND k = 2) GROUP BY k",
+        [{"k": 2, "a": math.inf, "b": -math.inf, "c": math.inf, "d": None}],
     ),
     (
         "WITH c(j, y) AS (SELECT * FROM (SELECT k, z, concat('a', b) FROM t) AS s(j, y, w) "
