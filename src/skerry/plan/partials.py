@@ -336,6 +336,8 @@ def _decimal_average(
     count = cast(called("nullif", called("sum", counts), exp.Literal.number(0)), f"decimal({count_digits},0)")
     rest = exp.Mod(this=total, expression=count.copy())
     whole = exp.Div(this=exp.Paren(this=exp.Sub(this=total.copy(), expression=rest)), expression=count.copy())
-    fraction = exp.Div(this=exp.Paren(this=rest.copy()), expression=count.copy())
+    # Sail cuts a quotient off four digits behind those of what is divided.
+    more = cast(rest, f"decimal({count_digits + scale + 6},{scale + 6})")
+    fraction = exp.Div(this=more, expression=count.copy())
     parts = exp.Add(this=cast(whole, result), expression=cast(fraction, f"decimal({scale + 5},{scale + 4})"))
     return cast(parts, result)

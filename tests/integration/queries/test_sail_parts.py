@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -311,6 +311,21 @@ def test_nan_is_the_greatest_whichever_rows_come_first(connection: Connection, r
             values = [2.0] * sql.count("?")
             found = cursor.execute(sql, values, planning={"rules": rules} if rules else {}).fetch_arrow_table()
         assert repr(found.to_pylist()) == repr(meant), sql
+
+
+@pytest.mark.sail
+def test_averages_of_decimals_are_rounded_whoever_merges_them(connection: Connection) -> None:
+    given = [(i % 5, Decimal(i % 97)) for i in range(3 * ROWS) if i % 11]
+    of = {k: [b for key, b in given if key == k] for k in range(5)}
+    meant = [(k, (sum(of[k]) / len(of[k])).quantize(Decimal("0.000001"), ROUND_HALF_UP)) for k in range(5)]
+    average = "avg(CAST(b AS DECIMAL(10, 2)))"
+    for sql in (
+        f"SELECT k, {average} AS a FROM t GROUP BY k ORDER BY k",
+        f"SELECT t.k, {average} AS a FROM t JOIN u ON t.k = u.k GROUP BY t.k ORDER BY t.k",
+        f"SELECT k, a FROM (SELECT k, {average} AS a, array_sort(collect_set(b)) AS c FROM t GROUP BY k) ORDER BY k",
+    ):
+        with connection.cursor() as cursor:
+            assert cursor.execute(sql).fetchall() == meant, sql
 
 
 @pytest.mark.sail
