@@ -101,6 +101,11 @@ def test_its_depth_is_counted_here() -> None:
     assert admitted(told).jobs[0].operator_depth == 399
 
 
+def test_whether_its_plan_may_serve_twice_is_found_here() -> None:
+    told = forged(f"SELECT rand() AS r FROM {LEAF}", is_repeatable=True)
+    assert not admitted(told).jobs[0].is_repeatable
+
+
 def test_a_column_that_is_called_user_is_a_column() -> None:
     edge = EdgeLeaf("leaf_2", 2, (*COLUMNS, msgspec.structs.replace(COLUMNS[0], name="user")), (TAKEN,))
     sending = SparkFragment(2, TAKEN, "SELECT 1", (), Output(2, (HONEST,)))

@@ -38,6 +38,7 @@ def test_facts_are_those_of_the_text(case: Case) -> None:
             own, read = (msgspec.structs.replace(each, operators=()) for each in (own, read))
         assert own == read, fragment.sql
         assert fragment.operator_depth == again.operator_depth, fragment.sql
+        assert fragment.is_repeatable == again.is_repeatable, fragment.sql
         assert fragment.sql == again.sql or "/*+" in fragment.sql
     for plan in plans:
         for member in {fragment.member for fragment in plan.fragments}:
@@ -57,4 +58,5 @@ def check_admitted(plan: Plan, at: str, member: str) -> None:
     admitted = admit(plan.to_run(), at, home_of(member, CONFIG), parts)
     for made, read in zip(plan.jobs, admitted.jobs, strict=True):
         assert (made.sql, made.operator_depth) == (read.sql, read.operator_depth)
+        assert made.is_repeatable == read.is_repeatable
         assert made.output == read.output

@@ -259,6 +259,7 @@ def make_job(
         order=fragment.output.order,
         keys=fragment.output.keys,
         operator_depth=fragment.operator_depth,
+        is_repeatable=fragment.is_repeatable,
     )
 
 

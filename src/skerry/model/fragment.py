@@ -130,6 +130,7 @@ class SparkFragment(msgspec.Struct, frozen=True, array_like=True, tag="spark"):
     operator_depth: of the statement's tree. An engine whose stack is small refuses a statement by it: whoever runs the
     fragment has counted it (admission.py).
     facts: those of its maker, at the initiator; what a participant found out itself; else None.
+    is_repeatable: no function in it may give another value each time, so its plan may serve twice. Counted likewise.
     """
 
     id: int
@@ -144,6 +145,7 @@ class SparkFragment(msgspec.Struct, frozen=True, array_like=True, tag="spark"):
     analyzes: str = ""
     operator_depth: int = 0
     facts: Facts | None = None
+    is_repeatable: bool = False
 
 
 # What a member can do with rows without its Spark.

@@ -42,6 +42,7 @@ from skerry.plan.estimate import held_row_bytes, most_row_bytes
 from skerry.plan.maker import operator_depth
 from skerry.plan.treatment import treatment
 from skerry.sql.fragment import read_fragment
+from skerry.sql.functions import is_deterministic
 from skerry.sql.width import only_copies
 
 _ORDERS = ("any", "lanes", "merge")
@@ -230,6 +231,7 @@ def _job(fragment: SparkFragment, plan: Plan, home: Home, parts: OwnParts) -> Sp
         is_narrow=fragment.is_narrow and _is_narrow(fragment, tree, home.limits, parts),
         operator_depth=operator_depth(tree),
         facts=Facts(done=done) if done else None,
+        is_repeatable=is_deterministic(tree),
     )
 
 

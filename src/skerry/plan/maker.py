@@ -14,7 +14,7 @@ from skerry.plan.observed import texts_of
 from skerry.plan.treatment import treatment
 from skerry.plan.virtual import without_values
 from skerry.sql.dialect import render
-from skerry.sql.functions import is_aggregate
+from skerry.sql.functions import is_aggregate, is_deterministic
 from skerry.sql.having import qualify_leaves
 from skerry.sql.nodes import ColonCast, SpokenCall, UnaryPlus, UnsignedShift
 from skerry.sql.push import split
@@ -111,6 +111,7 @@ def make_fragment(
         analyzes,
         seen.depth,
         facts,
+        is_deterministic(tree),
     )
 
 

@@ -107,7 +107,7 @@ class Job(msgspec.Struct, frozen=True):
 
     is_narrow: nobody need watch the bytes of a batch, its number of rows bounds them (see Fragment).
     order, keys: of the rows that leave through the sink (see Output).
-    operator_depth: of the statement (see Fragment).
+    operator_depth, is_repeatable: of the statement (see Fragment).
     query, fragment: whose job it is, for the log; no query's, if None.
     """
 
@@ -124,6 +124,7 @@ class Job(msgspec.Struct, frozen=True):
     order: str = "any"
     keys: tuple[SortKey, ...] = ()
     operator_depth: int = 0
+    is_repeatable: bool = False
     query: QueryId | None = None
     fragment: int | None = None
 

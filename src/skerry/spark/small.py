@@ -11,7 +11,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +24,6 @@ from skerry.model.table import Column
 from skerry.spark.engine import Job, TableFiles
 from skerry.spark.types import struct_of
 from skerry.spark.views import Views, escape_glob, read_overlaid, read_table
-from skerry.sql.functions import admitted
 from skerry.wire.codec import decode_schema
 
 SMALL = {
@@ -106,7 +104,8 @@ class SmallJobs:
             if (
                 job.sink is None
                 and not job.edges
-                and is_repeatable(job, key)
+                and job.is_repeatable
+                and sum(map(len, key)) <= KEPT_STATEMENT_CHARS
                 and self.statements.is_asked_again(key)
                 and plans_hold_nothing(frame)
             ):
@@ -187,18 +186,6 @@ def _table(bodies: Sequence[bytes], schema: pa.Schema) -> pa.Table:
 
 def _key(job: Job, sql: str) -> Key:
     return sql, repr(sorted(job.parameters.items()))
-
-
-def is_repeatable(job: Job, key: Key) -> bool:
-    """Whether a plan of the statement may serve twice, as far as its text tells. Rules about tables always may."""
-    return sum(map(len, key)) <= KEPT_STATEMENT_CHARS and not _chance().search(job.sql)
-
-
-@cache
-def _chance() -> re.Pattern[str]:
-    """Names of functions that may give another value each time; Spark chooses some of those when it plans."""
-    names = [name for name, function in admitted().functions.items() if not function.deterministic]
-    return re.compile(rf"\b({'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
 
 
 def plans_hold_nothing(frame: DataFrame) -> bool:

@@ -15,6 +15,7 @@ import pytest
 from py4j.clientserver import ClientServerConnection
 from py4j.protocol import MEMORY_COMMAND_NAME
 
+from metamorphic.reading import parse_fragment
 from skerry.access.sight import view_of
 from skerry.model.errors import Cancelled, SqlError
 from skerry.model.limits import KEPT_STATEMENTS
@@ -23,6 +24,7 @@ from skerry.model.table import Column
 from skerry.spark.engine import Job, TableFiles
 from skerry.spark.session import ClassicEngine
 from skerry.spark.small import Statements
+from skerry.sql.functions import is_deterministic
 from tests.integration.spark.harness import files
 
 pytestmark = pytest.mark.spark
@@ -41,7 +43,10 @@ def table(tmp_path: Path) -> TableFiles:
 
 
 def ask(engine: ClassicEngine, sql: str, table: TableFiles, parameters: dict[str, Any] | None = None) -> list[Any]:
-    job = Job(f"small-{next(_tags)}", sql, {"leaf": table}, {}, parameters or {}, None, is_small=True)
+    tree = parse_fragment(sql)
+    assert tree is not None
+    more = {"is_small": True, "is_repeatable": is_deterministic(tree)}
+    job = Job(f"small-{next(_tags)}", sql, {"leaf": table}, {}, parameters or {}, None, **more)
     result = engine.run(job, lambda schema: None).table
     assert result is not None
     return [tuple(row.values()) for row in result.to_pylist()]

@@ -86,6 +86,19 @@ def test_operators_in_a_row(sql: str, most: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("sql", "is_repeatable"),
+    [
+        ("SELECT a FROM t WHERE a > 'rand()'", True),
+        ("SELECT max(a) AS rand FROM t", True),
+        ("SELECT rand() FROM t", False),
+        ("SELECT a FROM t WHERE a IN (SELECT uuid() FROM t)", False),
+    ],
+)
+def test_what_differs_each_time_is_known(sql: str, is_repeatable: bool) -> None:
+    assert made(sql).is_repeatable == is_repeatable
+
+
+@pytest.mark.parametrize(
     ("sql", "conditions"),
     [
         ("SELECT a, b FROM t", ()),
