@@ -37,7 +37,7 @@ def dial(
             f"no member answers at {target} ({reason_of(error, target)}); is it up, and is this its address?"
         ) from error
     secure = _secured(sock, context, target, timeout_s, limits) if context is not None else None
-    connection = BlockingConnection(secure or sock, str(target), limits)
+    connection = BlockingConnection(secure or sock, str(target), limits, sends_now=True)
     opened(connection)
     try:
         if target.credentials.is_secret:

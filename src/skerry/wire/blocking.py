@@ -25,9 +25,14 @@ _BUFFERS_AT_ONCE = 64  # far below any system's bound on the buffers of one writ
 
 
 class BlockingConnection:
-    """One thread sends and one receives (they may be the same); `close` may be called by any."""
+    """One thread sends and one receives (they may be the same); `close` may be called by any.
 
-    def __init__(self, sock: socket.socket | TlsSocket, peer_name: str, limits: Limits) -> None:
+    `sends_now`: who sends may use `send_now`. The line then ends with `close` alone, not with that of its socket.
+    """
+
+    def __init__(
+        self, sock: socket.socket | TlsSocket, peer_name: str, limits: Limits, *, sends_now: bool = False
+    ) -> None:
         self.peer_name = peer_name
         self.bytes_sent = 0
         self.bytes_received = 0
@@ -37,7 +42,9 @@ class BlockingConnection:
         self._frames: deque[Frame] = deque()
         self._send_lock = threading.Lock()  # a frame's buffers stay together
         # The same line, which never waits: each wait lets go of the interpreter, and takes it again among all threads.
-        self._quick = None if isinstance(sock, TlsSocket) else socket.socket(fileno=os.dup(sock.fileno()))
+        self._quick: socket.socket | None = None
+        if sends_now and not isinstance(sock, TlsSocket):
+            self._quick = socket.socket(fileno=os.dup(sock.fileno()))
         self._last = memoryview(b"")  # what `send_now` has sent, and how much of it; nothing if that is empty
         self._sent: deque[int] = deque()
 

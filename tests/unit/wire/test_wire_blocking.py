@@ -158,12 +158,16 @@ def test_nobody_listening_is_a_refusal(tmp_path: Path) -> None:
             BlockingConnection.connect(f"tcp:127.0.0.1:{taken.getsockname()[1]}", 1.0)
 
 
+def sending_now(sock: socket.socket) -> BlockingConnection:
+    return BlockingConnection(sock, "oslo", QUICK, sends_now=True)
+
+
 def test_what_is_sent_at_once_is_whole_whatever_the_system_takes() -> None:
     """A line that is full takes a part of a frame, or nothing: the rest goes before all that follows."""
     ours, theirs = socket.socketpair()
     ours.settimeout(GIVE_UP_S)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
-    with BlockingConnection(ours, "oslo", QUICK) as sender, BlockingConnection(theirs, "bergen", QUICK) as receiver:
+    with sending_now(ours) as sender, BlockingConnection(theirs, "bergen", QUICK) as receiver:
         sent = 0
         while sender.send_now(Refused(Failure(1, str(sent) * 700))) and not sender.has_rest:
             sent += 1
@@ -192,7 +196,7 @@ def test_the_rest_of_a_frame_goes_before_all_that_follows() -> None:
 
     ours, theirs = socket.socketpair()
     ours.settimeout(GIVE_UP_S)
-    with BlockingConnection(ours, "oslo", QUICK) as sender, BlockingConnection(theirs, "bergen", QUICK) as receiver:
+    with sending_now(ours) as sender, BlockingConnection(theirs, "bergen", QUICK) as receiver:
         assert sender._quick is not None
         sender._quick = Half(fileno=sender._quick.detach())
         assert sender.send_now(Ping(1))
@@ -220,7 +224,7 @@ def test_a_signal_leaves_no_frame_half_sent() -> None:
     ours.settimeout(GIVE_UP_S)
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        with BlockingConnection(ours, "oslo", QUICK) as sender, BlockingConnection(theirs, "bergen", QUICK) as receiver:
+        with sending_now(ours) as sender, BlockingConnection(theirs, "bergen", QUICK) as receiver:
             number = 0
             for _ in range(300):
                 with contextlib.suppress(_Interrupted):
