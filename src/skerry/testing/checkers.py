@@ -250,7 +250,7 @@ def _rebuilt(kind: pa.DataType, of: Callable[[pa.DataType], pa.DataType]) -> pa.
 
 
 def without_averages(table: pa.Table) -> pa.Table:
-    """Its other columns; there must be both kinds. Averages of decimals with two digits have six; spreads are doubles."""
+    """Its other columns; there must be both. Averages of decimals with two digits have six; spreads are doubles."""
     averages = [
         pa.types.is_floating(each.type) or (pa.types.is_decimal(each.type) and each.type.scale >= 6)
         for each in table.schema
