@@ -50,7 +50,7 @@ test: setup ## every test, and lint
 QUERIES := tests/integration/queries
 # These have clusters of their own, so they may as well run on the other Spark: the first would end long after it. A third
 # Spark for them costs more than it saves, because each has to compile what all of them need.
-APART := $(QUERIES)/test_metamorphic.py $(QUERIES)/test_topologies.py $(QUERIES)/test_sail_parts.py
+APART := $(addprefix $(QUERIES)/test_,metamorphic.py topologies.py sail_parts.py partials.py prune.py ranges.py)
 test-queries:
 	$(PYTEST) -m "spark and not sail and not e2e" $(QUERIES) $(APART:%=--ignore=%) $(ARGS)
 
