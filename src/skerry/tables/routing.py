@@ -11,7 +11,6 @@ import pyarrow as pa
 from skerry.model.commits import Part, Policy, Versions, Write
 from skerry.model.errors import KeyExists
 from skerry.model.sharded import Definition, OwnTable
-from skerry.sql.owntables import key_columns
 from skerry.tables.bucket import buckets_of
 from skerry.tables.checks import encode_patch
 from skerry.tables.columns import arrow_schema
@@ -62,14 +61,17 @@ def _encoded(table: OwnTable, rows: Sequence[Sequence[Any]]) -> list[bytes]:
     """The bytes of keys. Those that are one whole number each are not made a column for that: it takes twice as long,
     for few ten times."""
     is_one = len(table.primary_key) == 1 and _is_whole(table)
-    if is_one and all(type(value) is int for (value,) in rows):
+    if is_one and all([type(value) is int for (value,) in rows]):
         return [encode_whole(value) for (value,) in rows]
     return encode_keys(table.primary_key, _keys(table, rows).columns)
 
 
 def _is_whole(table: OwnTable) -> bool:
-    (column,) = key_columns(table)
-    return column.type == "bigint"
+    name = table.primary_key[0].lower()
+    for column in table.columns:  # the key stands first, mostly
+        if column.name.lower() == name:
+            return column.type == "bigint"
+    return False
 
 
 def _keys(table: OwnTable, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
@@ -108,7 +110,7 @@ def placed(
     versions = (Versions(table.id, table.version, buckets.version),)
 
     def part(own: Sequence[Write | None]) -> Part:
-        return Part(tuple(write for write in own if write is not None), (), versions, user, roles)
+        return Part(tuple([write for write in own if write is not None]), (), versions, user, roles)
 
     if not table.distributed_by:
         whole = part(writes)
