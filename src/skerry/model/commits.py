@@ -62,10 +62,7 @@ class Write(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 def is_blind(writes: Iterable[Write]) -> bool:
     """Whether all of them do the same whatever rows are there."""
-    for write in writes:  # a loop: mostly the first, or the only one, tells
-        if write.policy is not Policy.REPLACE or write.is_patch or write.row is None:
-            return False
-    return True
+    return all(write.policy is Policy.REPLACE and not write.is_patch and write.row is not None for write in writes)
 
 
 class Moving(msgspec.Struct, frozen=True, array_like=True):

@@ -16,8 +16,8 @@ STORY_EVENTS = 20
 
 
 class Step(enum.Enum):
-    """A phase or an event. Each is there once, so its place is its hash: Python's enums compute one from their names, in
-    Python, and a write looks at eight of them."""
+    """A phase or an event. Each is there once, so its place in memory is its hash. Python's own enums hash their names,
+    by a call of Python, and a write looks at eight of them."""
 
     __hash__ = object.__hash__
 

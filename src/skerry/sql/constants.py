@@ -164,7 +164,7 @@ def _check_digits(shapes: Sequence[tuple[int, int]]) -> None:
 def stays(values: Sequence[Any], kind: str) -> bool:
     """Whether a column of the type keeps each as it is, which is also its form in a tuple."""
     if len(values) == 1:  # the common one: a statement of one row
-        (value,) = values
+        value: Any = values[0]
         return type(value) is _OF_KIND.get(kind) and (kind not in _BITS or _fits(value, kind))
     kinds = set(map(type, values))
     kinds.discard(type(None))

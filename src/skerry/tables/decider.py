@@ -386,7 +386,7 @@ def longer_s(request: Submit, limits: CommitLimits) -> float:
     """What a large transaction takes longer: to be looked at, and to be written."""
     parts = request.parts.values()
     writes = limits.write_wait_s * max([len(part.writes) for part in parts], default=0)
-    return writes + (limits.staged_wait_s if any([part.staged for part in parts]) else 0.0)
+    return writes + (limits.staged_wait_s if any(part.staged for part in parts) else 0.0)
 
 
 def _moved(request: Submit | None, commit_ts: int) -> BucketMap | None:

@@ -93,7 +93,7 @@ class Overlay:
         with self._alone:
             keys = [key for key, _ in writes]
             known = [] if self._ids.keys().isdisjoint(keys) else [self._ids[key] for key in keys if key in self._ids]
-            if any([self._ts[self._versions[number][-1]] >= commit_ts for number in known]):
+            if any(self._ts[self._versions[number][-1]] >= commit_ts for number in known):
                 late = f"a key was committed at {commit_ts}, and later before"
                 raise InternalError(f"table {self.table.name}: {late}")
             sizes = [len(key) + (len(row) if row else 0) + OVERLAY_ROW_BYTES for key, row in writes]

@@ -5,7 +5,6 @@ Reads at a timestamp are told here when to begin: after all commits that may be 
 
 from __future__ import annotations
 
-
 import msgspec
 
 from skerry.model.commits import (
@@ -221,7 +220,7 @@ class Participant:
             text = f"another transaction has written the same rows at {self._member} since this one began"
             return self._refuse(taking, RolledBack(text, suggestion="begin it again"), is_retryable=True)
         asked: tuple[Write | Staged, ...] = (*taking.part.writes, *taking.part.staged)
-        if any([each.is_live and write.policy is Policy.FAIL for write, each in zip(asked, found, strict=True)]):
+        if any(each.is_live and write.policy is Policy.FAIL for write, each in zip(asked, found, strict=True)):
             text = f"a row with the same primary key exists at {self._member}; nothing was written"
             return self._refuse(taking, KeyExists(text, suggestion="ON CONFLICT DO NOTHING or DO REPLACE"))
         taking.writes = _in_effect(taking.part.writes, looked.writes)

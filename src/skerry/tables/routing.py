@@ -61,7 +61,7 @@ def _encoded(table: OwnTable, rows: Sequence[Sequence[Any]]) -> list[bytes]:
     """The bytes of keys. Those that are one whole number each are not made a column for that: it takes twice as long,
     for few ten times."""
     is_one = len(table.primary_key) == 1 and _is_whole(table)
-    if is_one and all([type(value) is int for (value,) in rows]):
+    if is_one and all(type(value) is int for (value,) in rows):
         return [encode_whole(value) for (value,) in rows]
     return encode_keys(table.primary_key, _keys(table, rows).columns)
 
