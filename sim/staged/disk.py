@@ -8,9 +8,7 @@ import stat
 import threading
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from random import Random
-from typing import Any
 
 from skerry.model.errors import SkerryError
 from skerry.tables import records
@@ -79,7 +77,7 @@ class SimStore(Store):
     def crash(self) -> None:
         """A commit that was under way has happened as a whole, or not. Nobody hears of it."""
         if self._syncing and not self._is_full() and self._random.random() < 0.5:
-            self._commit(self._opened, [_Call(call.change, 0, call.turn) for call in self._syncing])
+            self._commit(self._opened, [_Call(call.change, 0, call.turn, lambda *_: None) for call in self._syncing])
         self._opened.close()
         self._lock.release()
 
@@ -90,10 +88,9 @@ class SimStore(Store):
     def is_idle(self) -> bool:
         return not self._waiting and not self._syncing
 
-    def _call(self, change: Callable[..., Any], size_bytes: int = 0, turn: int | None = None) -> Future[Any]:
-        answer = super()._call(change, size_bytes, turn)
+    def _add(self, call: _Call) -> None:
+        super()._add(call)
         self._arm()
-        return answer
 
     def _arm(self) -> None:
         if self._waiting and not self._syncing and not self._is_armed:

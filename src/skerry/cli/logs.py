@@ -67,6 +67,14 @@ class TurnHandler(logging.StreamHandler[TextIO]):
         super().__init__(stream)
         self._held: list[str] = []
 
+    def handle(self, record: logging.LogRecord) -> bool:
+        """As `logging` has it, in fewer calls: each statement comes here twice."""
+        if self.filters or self.lock is None:
+            return bool(super().handle(record))
+        with self.lock:
+            self.emit(record)
+        return True
+
     def emit(self, record: logging.LogRecord) -> None:
         try:
             is_first = not self._held

@@ -50,6 +50,7 @@ class Clients:
         left_s = user.expires_at - time.time() if math.isfinite(user.expires_at) else math.inf
         caller = Caller(user.name, DOOR, connection.peer_name, session, user.roles, clock.now() + left_s)
         requests: set[asyncio.Task[None]] = set()
+        loop = asyncio.get_running_loop()
         heartbeat = asyncio.ensure_future(self._keep_alive(connection))
         is_goodbye = False
         try:
@@ -67,7 +68,7 @@ class Clients:
                     raise Overloaded(f"{len(requests)} requests wait on this connection (limits.client_requests)")
                 # A close at once: a Goodbye behind it ends what has not begun.
                 closed = self._native.close(caller, message) if isinstance(message, ClientClose) else None
-                task = asyncio.ensure_future(self._answer(connection, caller, message, closed))
+                task = loop.create_task(self._answer(connection, caller, message, closed))
                 requests.add(task)
                 task.add_done_callback(requests.discard)
         except ConnectionLost:

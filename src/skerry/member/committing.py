@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar, assert_never
 
 from skerry.member import clock
@@ -51,7 +52,8 @@ from skerry.wire.commit_messages import CommitMessage, Outcome, Prepare, Refusal
 from skerry.wire.messages import Failure
 from skerry.wire.values import error_of, failure_of
 
-KeepRecords = Callable[[Iterable[Record], int], Future[None]]
+# Records, their turn, and who is told in the store's thread when they are on disk, or why they are not.
+KeepRecords = Callable[[Iterable[Record], int, Callable[[BaseException | None], None]], None]
 _T = TypeVar("_T")
 
 
@@ -93,7 +95,7 @@ class Committing:
         self._trouble: SkerryError | None = None
         self._queue: deque[Persist] = deque()  # in the order of the core
         self._in_flight = 0
-        self._done: deque[tuple[Future[None], Persist]] = deque()  # by the store, and not heard here yet
+        self._done: deque[tuple[Persist, BaseException | None]] = deque()  # by the store, and not heard here yet
         self._done_turn = threading.Lock()
         self._turn = 0  # of the store: records that follow each other
         self._unwritten: list[tuple[Persist, Unwritten]] = []  # until all of the turn are back
@@ -135,7 +137,9 @@ class Committing:
                 break
             await asyncio.sleep(COMMIT_TICK_S / 10)  # owner: the store, which has room again or fails
         if self._persist is not None:
-            await asyncio.wrap_future(self._persist((), self._turn))  # the store's calls are carried out in their order
+            until: Future[None] = Future()
+            self._persist((), self._turn, partial(_end, until))  # the store's calls are carried out in their order
+            await asyncio.wrap_future(until)
         self._check()
 
     # --- what the member asks for ------------------------------------------------------------------------------------
@@ -334,20 +338,19 @@ class Committing:
         while self._queue and self._trouble is None and not self._unwritten and self._room is None:
             entry = self._queue[0]
             try:
-                written = self._persist(entry.records, self._turn)
+                self._persist(entry.records, self._turn, partial(self._told, entry))
             except Overloaded as error:
                 if not self._in_flight:
                     self._fail(error)
                 return
             self._queue.popleft()
             self._in_flight += 1
-            written.add_done_callback(lambda done, entry=entry: self._told(done, entry))  # type: ignore[misc]
 
-    def _told(self, done: Future[None], entry: Persist) -> None:
+    def _told(self, entry: Persist, error: BaseException | None) -> None:
         """In the store's thread. The loop is woken once for what is committed together."""
         with self._done_turn:
             is_first = not self._done
-            self._done.append((done, entry))
+            self._done.append((entry, error))
         if is_first:
             with suppress(RuntimeError):  # the loop is closed: what is on disk is found at the next start
                 self._loop.call_soon_threadsafe(self._hear)
@@ -361,15 +364,14 @@ class Committing:
             self._loop.call_soon(self._hear)  # a mistake about one is not to stop the others
             raise
 
-    def _next_done(self) -> tuple[Future[None], Persist] | None:
+    def _next_done(self) -> tuple[Persist, BaseException | None] | None:
         with self._done_turn:
             return self._done.popleft() if self._done else None
 
-    def _written(self, done: Future[None], entry: Persist) -> None:
+    def _written(self, entry: Persist, error: BaseException | None) -> None:
         self._in_flight -= 1
         if self._trouble is not None:
             return
-        error = done.exception()
         if isinstance(error, Unwritten):
             self._unwritten.append((entry, error))
         elif error is not None:
@@ -421,6 +423,13 @@ class Committing:
         for answer in waiting:
             if not answer.done():
                 answer.set_exception(self._trouble)
+
+
+def _end(until: Future[None], error: BaseException | None) -> None:
+    if error is None:
+        until.set_result(None)
+    else:
+        until.set_exception(error)
 
 
 def _answer(waiting: asyncio.Future[_T] | None, answer: _T) -> None:

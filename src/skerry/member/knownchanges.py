@@ -9,7 +9,7 @@ from typing import Any
 
 from skerry.model.limits import CHANGE_KEPT_CHARS, CHANGES_KEPT
 from skerry.model.sharded import OwnTable
-from skerry.sql.owntables import Change
+from skerry.sql.owntables import Change, with_values
 from skerry.tables.ways import with_constants
 
 
@@ -28,10 +28,10 @@ class KnownChanges:
             return None
         self._kept.move_to_end((text, type(values)))
         if isinstance(values, dict):
-            return replace(change, parameters=values) if values.keys() == change.parameters.keys() else None
+            return with_values(change, values) if values.keys() == change.parameters.keys() else None
         if len(values) != len(change.parameters):
             return None
-        return replace(change, parameters=dict(zip(change.parameters, values, strict=True)))
+        return with_values(change, dict(zip(change.parameters, values, strict=True)))
 
     def keep(self, text: str, values: Any, change: Change) -> None:
         """A text without markers is not said again, nor is a long one."""

@@ -142,8 +142,6 @@ class Service:
         """The first page, or the count; None for a detached statement, whose answer is for whoever attaches."""
         query = statement.query
         reach("query received")
-        user = caller.name if self._access.tells_apart else ""
-        statement = msgspec.structs.replace(statement, share=caller.share, user=user, session=caller.session)
         asked = self._audit.asked(caller, statement)
         try:
             cursor = self._admit(caller, statement)
@@ -151,7 +149,11 @@ class Service:
             self._audit.refused(asked, error)
             raise unsure(query, error) if is_again(statement.options) else error from None
         cursor.asked = asked
-        statement = msgspec.structs.replace(statement, rights=self._access.rights_of(caller))
+        user = caller.name if self._access.tells_apart else ""
+        rights = self._access.rights_of(caller)
+        statement = msgspec.structs.replace(
+            statement, share=caller.share, rights=rights, user=user, session=caller.session
+        )
         trace.emit(trace.QueryReceived(query, caller.logged, statement.sql if self._logs_sql else ""))
         try:
             await self._begin_audited(query, asked)

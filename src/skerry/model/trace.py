@@ -200,6 +200,10 @@ def emit(event: Event, error: BaseException | None = None) -> None:
     """`error`: its trace goes to the log as well, for what nobody expected."""
     logger = _LOGGERS[event.layer]
     if logger.isEnabledFor(event.level):
-        logger.log(event.level, event, exc_info=error)
+        if error is None:  # what `log` asks for besides, no line of an event says
+            name, level = logger.name, event.level
+            logger.handle(logging.getLogRecordFactory()(name, level, "", 0, event, (), None))
+        else:
+            logger.log(event.level, event, exc_info=error)
     for listener in listeners:
         listener(event)

@@ -15,6 +15,13 @@ Event = TypeVar("Event", bound=enum.Enum)
 STORY_EVENTS = 20
 
 
+class Step(enum.Enum):
+    """A phase or an event. Each is there once, so its place in memory is its hash. Python's own enums hash their names,
+    by a call of Python, and a write looks at eight of them."""
+
+    __hash__ = object.__hash__
+
+
 class InvalidTransition(InternalError):
     """An event came for which the table has no row: a mistake of ours, told with the story so far."""
 

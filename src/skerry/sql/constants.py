@@ -163,6 +163,9 @@ def _check_digits(shapes: Sequence[tuple[int, int]]) -> None:
 # --- in a column ----------------------------------------------------------------------------------
 def stays(values: Sequence[Any], kind: str) -> bool:
     """Whether a column of the type keeps each as it is, which is also its form in a tuple."""
+    if len(values) == 1:  # the common one: a statement of one row
+        found: type = type(values[0])
+        return found is _OF_KIND.get(kind) and (kind not in _BITS or _fits(values[0], kind))
     kinds = set(map(type, values))
     kinds.discard(type(None))
     if kinds != {_OF_KIND.get(kind)}:

@@ -157,7 +157,7 @@ class Insert(Change):
 
     The query gives the same values. `constants`: by position, columns whose values are known before any marker's, as
     the table keeps them. `markers`: of a text with one row, columns that a marker alone gives, and its name
-    (`tables/ways.with_constants`).
+    (`tables/ways.with_constants`). `key`: positions of the table's key, of a text that is known.
     """
 
     columns: tuple[int, ...]
@@ -165,6 +165,7 @@ class Insert(Change):
     rows: tuple[tuple[exp.Expr | None, ...], ...] | None
     constants: Mapping[int, Sequence[Any]] = field(default_factory=dict, repr=False)
     markers: Mapping[int, tuple[str, exp.Expr]] = field(default_factory=dict, repr=False)
+    key: Sequence[int] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,14 @@ Definition = (
 )
 
 
+def with_values(change: Change, values: Mapping[str, Any]) -> Change:
+    """The same write with other parameters. Each statement of a known text comes here: `replace` would go through all
+    its fields, and make each anew."""
+    made = object.__new__(type(change))
+    made.__dict__.update(change.__dict__, parameters=values)
+    return made
+
+
 def column_place(table: OwnTable, name: str) -> int | None:
     """A column's position, found as Spark finds it: in any case."""
     wanted = name.lower()
@@ -232,8 +241,13 @@ def moves_rows(table: OwnTable, places: Iterable[int]) -> bool:
 
 
 def key_columns(table: OwnTable) -> tuple[OwnColumn, ...]:
-    by_name = {column.name.lower(): column for column in table.columns}
-    return tuple(by_name[name.lower()] for name in table.primary_key)
+    return tuple([table.columns[place] for place in key_places(table)])
+
+
+def key_places(table: OwnTable) -> list[int]:
+    """Positions of the columns of the key, in its order."""
+    by_name = {column.name.lower(): place for place, column in enumerate(table.columns)}
+    return [by_name[name.lower()] for name in table.primary_key]
 
 
 def is_plain_write(sql: str) -> bool:

@@ -47,6 +47,7 @@ class HybridClock:
         self.is_unkept = False  # the disk takes no mark now: reads rely on the clock of this life alone
         self._reserved = mark  # a mark that is on its way to disk
         self._limits = limits
+        self._ahead, self._renew = seconds(limits.clock_ahead_s), seconds(limits.clock_renew_s)
 
     def tick(self, at: At) -> int:
         """A timestamp greater than all before it."""
@@ -56,7 +57,7 @@ class HybridClock:
     def observe(self, timestamp: int, at: At, peer: str) -> None:
         """A peer's timestamp. One too far ahead is refused: obeyed, it would set all clocks wrong for good."""
         ahead = timestamp - timestamp_of(at.wall_us)
-        if ahead > seconds(self._limits.clock_ahead_s):
+        if ahead > self._ahead:
             raise ClocksApart(
                 f"the clock of {peer} is {(ahead >> COUNTER_BITS) / _US:.1f} s ahead; "
                 f"at most {self._limits.clock_ahead_s:g} s are allowed",
@@ -73,7 +74,7 @@ class HybridClock:
 
         It is set ahead of the time, not of the clock: else each restart, which begins at the mark, would push it on.
         """
-        if self._reserved - self.last > seconds(self._limits.clock_renew_s):
+        if self._reserved - self.last > self._renew:
             return None
         by_time = timestamp_of(at.wall_us) + seconds(self._limits.clock_reserve_s)
         self._reserved = max(by_time, self.last + seconds(self._limits.clock_least_s))

@@ -6,7 +6,6 @@ first: so no vote that comes later can turn it.
 
 from __future__ import annotations
 
-import enum
 from collections import Counter
 
 import msgspec
@@ -16,7 +15,7 @@ from skerry.model.errors import Overloaded, PeerError, SkerryError, TimedOut, Us
 from skerry.model.ids import QueryId
 from skerry.model.limits import CommitLimits
 from skerry.model.sharded import BucketMap
-from skerry.model.transitions import Machine, staying
+from skerry.model.transitions import Machine, Step, staying
 from skerry.tables.clock import At, HybridClock
 from skerry.tables.instructions import (
     Answer,
@@ -48,7 +47,7 @@ from skerry.wire.values import failure_of
 HERE = ""  # who asked for the commit, when that was at the decider itself
 
 
-class DecidingPhase(enum.Enum):
+class DecidingPhase(Step):
     COLLECTING = "collecting"  # votes are awaited
     COMMITTING = "committing"  # the commit is on its way to disk
     ABORTING = "aborting"  # the abort is
@@ -56,7 +55,7 @@ class DecidingPhase(enum.Enum):
     ENDED = "ended"
 
 
-class DecidingEvent(enum.Enum):
+class DecidingEvent(Step):
     VOTED = "all have voted"
     REFUSED = "one refused, time is up, or nobody knows of it"
     WRITTEN = "the decision is on disk"
@@ -385,8 +384,9 @@ class Decider:
 
 def longer_s(request: Submit, limits: CommitLimits) -> float:
     """What a large transaction takes longer: to be looked at, and to be written."""
-    writes = limits.write_wait_s * max((len(part.writes) for part in request.parts.values()), default=0)
-    return writes + (limits.staged_wait_s if any(part.staged for part in request.parts.values()) else 0.0)
+    parts = request.parts.values()
+    writes = limits.write_wait_s * max([len(part.writes) for part in parts], default=0)
+    return writes + (limits.staged_wait_s if any(part.staged for part in parts) else 0.0)
 
 
 def _moved(request: Submit | None, commit_ts: int) -> BucketMap | None:

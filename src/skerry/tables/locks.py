@@ -92,6 +92,8 @@ class LockTable:
 
     def _serve(self) -> list[TransactionId]:
         """The youngest first: so all who go on waiting are older than the new owner, and none has to die."""
+        if not self._waiting:
+            return []
         granted = []
         for asked in sorted(self._waiting.values(), key=lambda asked: asked.age, reverse=True):
             if not self._in_the_way(asked):

@@ -26,7 +26,7 @@ class Outcomes:
 
     def __init__(self, clock: HybridClock, limits: CommitLimits) -> None:
         self._clock = clock
-        self._limits = limits
+        self._kept, self._asked = seconds(limits.ids_kept_s), seconds(limits.ids_asked_s)
         self._known: dict[TransactionId, Known] = {}
         self._commits: dict[QueryId, TransactionId] = {}
         self._fences: dict[QueryId, int] = {}
@@ -52,13 +52,13 @@ class Outcomes:
 
     def is_kept(self, first_start: int) -> bool:
         """Whether all ids of that time are still known: only then does "no record" mean anything."""
-        return self._clock.last - first_start < seconds(self._limits.ids_kept_s)
+        return self._clock.last - first_start < self._kept
 
     def can_be_asked(self, first_start: int) -> bool:
-        return self._clock.last - first_start < seconds(self._limits.ids_asked_s)
+        return self._clock.last - first_start < self._asked
 
     def oldest_kept(self) -> int:
-        return self._clock.last - seconds(self._limits.ids_kept_s)
+        return self._clock.last - self._kept
 
     def expire(self, before: int, unfinished: frozenset[TransactionId]) -> int:
         """How many were forgotten. Unfinished decisions stay, however old: a participant will ask for them."""

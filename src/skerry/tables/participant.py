@@ -5,8 +5,6 @@ Reads at a timestamp are told here when to begin: after all commits that may be 
 
 from __future__ import annotations
 
-import enum
-
 import msgspec
 
 from skerry.model.commits import (
@@ -33,7 +31,7 @@ from skerry.model.errors import (
     UserError,
 )
 from skerry.model.limits import CommitLimits
-from skerry.model.transitions import Machine, staying
+from skerry.model.transitions import Machine, Step, staying
 from skerry.tables.clock import At, HybridClock
 from skerry.tables.instructions import (
     AloneWritten,
@@ -58,7 +56,7 @@ from skerry.wire.commit_messages import Decided, Done, Prepare, Refusal, Vote
 from skerry.wire.values import failure_of
 
 
-class TakingPhase(enum.Enum):
+class TakingPhase(Step):
     LOCKING = "locking"  # others hold its locks
     LOOKING = "looking"  # the store looks at its keys
     WRITING = "writing"  # its writes are on their way to disk
@@ -67,7 +65,7 @@ class TakingPhase(enum.Enum):
     GONE = "gone"
 
 
-class TakingEvent(enum.Enum):
+class TakingEvent(Step):
     LOCKED = "it has its locks"
     PASSED = "the checks let it pass"
     REFUSED = "it died, waited too long, the checks refused it, or the disk had no room"
@@ -229,7 +227,7 @@ class Participant:
         taking.staged = looked.laid or taking.part.staged
         taking.layouts = looked.layouts
         counted = sum([write.is_counted for write in taking.writes])
-        taking.rows = counted + sum(each.rows for each in looked.staged)
+        taking.rows = counted + sum([each.rows for each in looked.staged])
         taking.life.move(TakingEvent.PASSED)
         # Greater than every timestamp that was read at here, and than every commit to its keys.
         taking.prepare_ts = self._clock.tick(at)
@@ -366,6 +364,8 @@ class Participant:
         return bool(self._in_doubt(_Read(read_ts, tables, 0.0)))
 
     def reads_ready(self) -> list[Instruction]:
+        if not self._reads:
+            return []
         ready = [name for name, read in self._reads.items() if self._is_ready(read)]
         for name in ready:
             del self._reads[name]

@@ -11,7 +11,6 @@ import pyarrow as pa
 from skerry.model.commits import Part, Policy, Versions, Write
 from skerry.model.errors import KeyExists
 from skerry.model.sharded import Definition, OwnTable
-from skerry.sql.owntables import key_columns
 from skerry.tables.bucket import buckets_of
 from skerry.tables.checks import encode_patch
 from skerry.tables.columns import arrow_schema
@@ -68,8 +67,11 @@ def _encoded(table: OwnTable, rows: Sequence[Sequence[Any]]) -> list[bytes]:
 
 
 def _is_whole(table: OwnTable) -> bool:
-    (column,) = key_columns(table)
-    return column.type == "bigint"
+    name = table.primary_key[0].lower()
+    for column in table.columns:  # the key stands first, mostly
+        if column.name.lower() == name:
+            return column.type == "bigint"
+    return False
 
 
 def _keys(table: OwnTable, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
@@ -108,7 +110,7 @@ def placed(
     versions = (Versions(table.id, table.version, buckets.version),)
 
     def part(own: Sequence[Write | None]) -> Part:
-        return Part(tuple(write for write in own if write is not None), (), versions, user, roles)
+        return Part(tuple([write for write in own if write is not None]), (), versions, user, roles)
 
     if not table.distributed_by:
         whole = part(writes)

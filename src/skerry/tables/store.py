@@ -32,6 +32,7 @@ _WITH_WRITES = (Prepared, Committed)
 
 _T = TypeVar("_T")
 _Change = Callable[[sqlite3.Connection], Any]
+_Told = Callable[[Any, BaseException | None], None]
 
 
 class Unwritten(SiteError):
@@ -41,12 +42,20 @@ class Unwritten(SiteError):
 class _Call:
     """`turn`: if one of a turn is not written, none that was called after it in the same turn is; None: by itself."""
 
-    def __init__(self, change: _Change, size_bytes: int, turn: int | None) -> None:
+    __slots__ = ("_is_over", "_told", "change", "size_bytes", "turn")
+
+    def __init__(self, change: _Change, size_bytes: int, turn: int | None, told: _Told) -> None:
         self.turn = turn
         self.change = change
         self.size_bytes = size_bytes
-        self.answer: Future[Any] = Future()
-        self.answer.set_running_or_notify_cancel()  # what is on its way to the disk cannot be called back
+        self._told = told
+        self._is_over = False
+
+    def end(self, answer: Any, error: BaseException | None = None) -> None:
+        """Once: whoever waits is told."""
+        if not self._is_over:
+            self._is_over = True
+            self._told(answer, error)
 
 
 class Store:
@@ -115,8 +124,14 @@ class Store:
         """All of them or none, after all that were given before. Unwritten if they can be given again, and then all
         that were given since in the same turn fail as well: records keep their order."""
         kept = tuple(entries)
-        size = sum([_size(record.writes) for record in kept if isinstance(record, _WITH_WRITES)])
-        return self._call(partial(records.persist, records=kept), size, turn)
+        return self._call(partial(records.persist, records=kept), _size_of(kept), turn)
+
+    def hand(self, entries: Iterable[Record], turn: int, told: Callable[[BaseException | None], None]) -> None:
+        """The same for whoever is told, in the thread of the store or at once: each commit comes here, and a future has
+        locks of its own. What `told` does must be short, and raise nothing."""
+        kept = tuple(entries)
+        change = partial(records.persist, records=kept)
+        self._add(_Call(change, _size_of(kept), turn, lambda _, error: told(error)))
 
     def forget(self) -> Future[bool]:
         """Some of the ids that a record said are expired; True: call again."""
@@ -137,13 +152,19 @@ class Store:
         self, change: Callable[[sqlite3.Connection], _T], size_bytes: int = 0, turn: int | None = None
     ) -> Future[_T]:
         """Overloaded when too much waits for the disk; else a future that ends, whatever happens."""
-        call = _Call(change, size_bytes, turn)
+        answer: Future[_T] = Future()
+        answer.set_running_or_notify_cancel()  # what is on its way to the disk cannot be called back
+        self._add(_Call(change, size_bytes, turn, partial(_settle, answer)))
+        return answer
+
+    def _add(self, call: _Call) -> None:
+        refused: SkerryError | None = None
         with self._turn:
             if self._is_closing:
-                call.answer.set_exception(self._site_error("the tables are closed", "start the member"))
+                refused = self._site_error("the tables are closed", "start the member")
             elif self._broken is not None:
-                call.answer.set_exception(self._broken)
-            elif len(self._waiting) >= STORE_WAITING or self._waiting_bytes + size_bytes > STORE_WAITING_BYTES:
+                refused = self._broken
+            elif len(self._waiting) >= STORE_WAITING or self._waiting_bytes + call.size_bytes > STORE_WAITING_BYTES:
                 raise Overloaded(
                     f"site {self._member}: {len(self._waiting)} writes ({self._waiting_bytes} bytes) wait for the disk",
                     member=self._member,
@@ -151,9 +172,11 @@ class Store:
                 )
             else:
                 self._waiting.append(call)
-                self._waiting_bytes += size_bytes
-                self._turn.notify()
-        return call.answer
+                self._waiting_bytes += call.size_bytes
+                if len(self._waiting) == 1:  # else the thread was told, and has not looked yet
+                    self._turn.notify()
+        if refused is not None:
+            call.end(None, refused)
 
     # --- the thread ---------------------------------------------------------------------------------------------------
     def _run(self, opened: Future[Loaded]) -> None:
@@ -216,7 +239,7 @@ class Store:
             return
         reach("store.committed")
         for call, answer in zip(calls, answers, strict=True):
-            call.answer.set_result(answer)
+            call.end(answer)
 
     def _without_failed(self, calls: list[_Call]) -> list[_Call]:
         """Those of the turn that failed are not written: what they follow is not."""
@@ -326,11 +349,21 @@ _UNKNOWN = (
 )
 
 
+def _settle(answer: Future[Any], result: Any, error: BaseException | None) -> None:
+    if error is None:
+        answer.set_result(result)
+    else:
+        answer.set_exception(error)
+
+
+def _size_of(kept: tuple[Record, ...]) -> int:
+    return sum([_size(record.writes) for record in kept if isinstance(record, _WITH_WRITES)])
+
+
 def _size(writes: Iterable[Write]) -> int:
     return sum([len(write.key) + (len(write.row) if write.row else 0) for write in writes])
 
 
 def _fail(calls: Iterable[_Call], error: Exception) -> None:
     for call in calls:
-        if not call.answer.done():
-            call.answer.set_exception(error)
+        call.end(None, error)

@@ -21,7 +21,7 @@ from skerry.model.errors import SqlError
 from skerry.model.limits import COMPUTED_BYTES, COMPUTED_ROWS, WRITE_TUPLES, WRITE_TUPLES_BYTES
 from skerry.model.sharded import OwnColumn, OwnTable
 from skerry.sql.constants import Misfit, Unsure, assigned, check_together, constant, matched, stays
-from skerry.sql.owntables import Change, Delete, Insert, Update, column_place, key_columns
+from skerry.sql.owntables import Change, Delete, Insert, Update, key_columns, key_places
 from skerry.sql.parameters import Bound, bind_again
 from skerry.sql.parse import parse_expression
 from skerry.sql.position import error_at
@@ -84,7 +84,7 @@ def with_constants(change: Change) -> Change:
                 constants[place] = _column(change, place, nodes, Bound(1, {}))
         elif len(nodes) == 1 and isinstance(nodes[0], exp.Placeholder):
             markers[place] = (nodes[0].name, nodes[0])
-    return replace(change, constants=constants, markers=markers)
+    return replace(change, constants=constants, markers=markers, key=key_places(change.table))
 
 
 def _nodes(change: Insert, rows: Sequence[Sequence[exp.Expr | None]]) -> Iterable[Sequence[exp.Expr | None]]:
@@ -99,7 +99,7 @@ def _inserted(change: Insert, bound: Bound) -> ByTuples:
     table, rows, constants = change.table, change.rows, change.constants
     assert rows is not None
     _check_count(len(rows) * bound.times, "rows", bound)
-    key = [_place(table, column) for column in key_columns(table)]
+    key = change.key or key_places(table)
     # A known text's columns are all constants or markers, mostly: then its tree is not walked.
     is_known = len(constants) + len(change.markers) == len(table.columns)
     given = dict.fromkeys(range(len(table.columns)), ()) if is_known else dict(enumerate(_nodes(change, rows)))
@@ -109,7 +109,7 @@ def _inserted(change: Insert, bound: Bound) -> ByTuples:
     ]
     tuples = encode_plain(zip(*columns, strict=True))
     _check_bytes(sum(map(len, tuples)), bound)
-    keys = tuple(zip(*(columns[place] for place in key), strict=True))
+    keys = tuple(zip(*[columns[place] for place in key], strict=True))
     packet = packets.Insert(table.id, table.version, change.policy, tuples)
     return ByTuples(packet, keys, f"{_counted(len(tuples), 'row')} of constants")
 
@@ -211,12 +211,6 @@ def default_of(column: OwnColumn) -> Any:
     if column.default is None:
         return None
     return assigned(constant(parse_expression(column.default), {}), column.type)
-
-
-def _place(table: OwnTable, column: OwnColumn) -> int:
-    place = column_place(table, column.name)
-    assert place is not None
-    return place
 
 
 def _check_count(count: int, what: str, bound: Bound | None) -> None:

@@ -73,6 +73,8 @@ class Frame(NamedTuple):
 
 def checksum(parts: Sequence[Buffer]) -> int:
     """The low 32 bits of XXH3-64 over all parts."""
+    if len(parts) == 1:
+        return xxhash.xxh3_64_intdigest(parts[0]) & 0xFFFFFFFF
     digest = xxhash.xxh3_64()
     for part in parts:
         digest.update(part)
@@ -81,7 +83,7 @@ def checksum(parts: Sequence[Buffer]) -> int:
 
 def size_of(parts: Sequence[Buffer]) -> int:
     """Bytes of all parts together."""
-    return sum(memoryview(part).nbytes for part in parts)
+    return sum([len(part) if type(part) is bytes else memoryview(part).nbytes for part in parts])
 
 
 def encode_frame(kind: int, *parts: Buffer) -> list[Buffer]:

@@ -89,6 +89,10 @@ class Connection(asyncio.BufferedProtocol):
         if self.is_closed or self._transport is None:
             raise ConnectionLost(f"{self.peer_name}: the connection is closed")
         for part in parts:
+            if type(part) is bytes:
+                self.bytes_sent += len(part)
+                self._transport.write(part)
+                continue
             view = memoryview(part)
             self.bytes_sent += view.nbytes
             self._transport.write(view)

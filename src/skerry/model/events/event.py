@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
 from typing import ClassVar, Self
@@ -60,13 +61,21 @@ class Event(msgspec.Struct, frozen=True):
 
     def discreet(self) -> Self:
         """The event without words that may quote a statement."""
-        fields = self.__struct_fields__
-        withheld = {name: cause.withheld() for name in fields if _quotes(cause := getattr(self, name))}
+        withheld = {name: cause.withheld() for name in _may_quote(type(self)) if _quotes(cause := getattr(self, name))}
         return msgspec.structs.replace(self, **withheld) if withheld else self
 
     def __str__(self) -> str:
         """For whoever does not know what may be told (`log_sql`)."""
         return self.discreet().line()
+
+
+@functools.cache
+def _may_quote(kind: type[Event]) -> tuple[str, ...]:
+    """Fields that may hold a Cause: all but those of plain types."""
+    return tuple([field.name for field in msgspec.structs.fields(kind) if field.type not in _PLAIN])
+
+
+_PLAIN = (str, int, float, bool, QueryId, ChannelId)
 
 
 def _quotes(value: object) -> bool:
