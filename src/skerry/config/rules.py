@@ -303,6 +303,8 @@ def local_path(text: str) -> str:
     """A path as it stands, but no URL: `s3a://bucket` would be a folder of that name."""
     if not text.strip():
         raise Refused("is empty")
+    if text.startswith("file:/"):
+        raise Refused(f"{shown(text)}: write the path without file:")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):
         raise Refused(f"{shown(text)} is not a path on the member's own disk: mount it there")
     return text

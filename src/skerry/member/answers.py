@@ -35,12 +35,13 @@ from skerry.wire.codec import encode_batch, encode_schema
 
 def answer_statement(planner: Planner, statement: Explained | Command) -> RowsAnswer:
     match statement:
-        case Explained(plan, is_json, refused, ran):
+        case Explained(plan, is_json, refused, ran, warnings):
             plan = with_reasons(plan)
-            if not is_json:
-                return told_rows({"plan": explain(plan, planner.name, planner.topology, ran, refused)})
-            found = describe(plan, planner.name, planner.topology, ran, refused)
-            return told_rows({"plan": [json.dumps(found, ensure_ascii=False, indent=2)]})
+            lines = explain(plan, planner.name, planner.topology, ran, refused) if not is_json else []
+            if is_json:
+                found = describe(plan, planner.name, planner.topology, ran, refused)
+                lines = [json.dumps(found, ensure_ascii=False, indent=2)]
+            return msgspec.structs.replace(told_rows({"plan": lines}), warnings=warnings)
         case ShowSchemas(pattern):
             shown = Pattern(pattern)
             return told_rows({"namespace": [name for name in planner.catalog.schemas() if shown.matches(name)]})
@@ -52,15 +53,15 @@ def answer_statement(planner: Planner, statement: Explained | Command) -> RowsAn
             return told_rows({"col_name": [column.name for column in ref.columns]})
         case ShowTables(pattern, schema):
             shown = Pattern(pattern)
-            lines = [line for line in planner.catalog.show_tables(schema) if shown.matches(line.table)]
+            tables = [line for line in planner.catalog.show_tables(schema) if shown.matches(line.table)]
             return told_rows(
                 {
-                    "table": [line.table for line in lines],
-                    "members": [", ".join(line.members) for line in lines],
-                    "rows": [line.rows for line in lines],
-                    "bytes": [line.size_bytes for line in lines],
-                    "format": [line.format for line in lines],
-                    "problem": [line.problem or None for line in lines],
+                    "table": [line.table for line in tables],
+                    "members": [", ".join(line.members) for line in tables],
+                    "rows": [line.rows for line in tables],
+                    "bytes": [line.size_bytes for line in tables],
+                    "format": [line.format for line in tables],
+                    "problem": [line.problem or None for line in tables],
                 }
             )
         case DescribeTable(ref, is_extended):

@@ -104,6 +104,7 @@ class Explained(msgspec.Struct, frozen=True):
     is_json: bool
     refused: str = ""
     ran: Actual | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -270,6 +271,8 @@ def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> 
             if any(part.own for part in parts):
                 raise UserError(f"table {ref.name} is one of our own: it is counted as it is written, not analyzed")
             return Planned(analyze_plan(parts, columns, planner.site), {})
+        case ShowTables(pattern, None):
+            return ShowTables(pattern, message.schema_name or None)
         case ShowSchemas() | ShowTables() | ShowColumns() | UseSchema() | DescribeTable() | DropVariable():
             return statement
         case never:
@@ -331,12 +334,12 @@ def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prun
     if found.refused is not None:
         if statement.analyze:
             raise found.refused
-        return Explained(found.plan, statement.is_json, found.refused.message)
+        return Explained(found.plan, statement.is_json, found.refused.message, warnings=query.warnings)
     if statement.analyze:
         values, is_veiled = _values(statement.query, planner, message), _is_veiled(statement.query, planner)
-        planned = Planned(found.plan, values, is_veiled=is_veiled, as_of=_as_of(statement.query))
+        planned = Planned(found.plan, values, query.warnings, is_veiled, _as_of(statement.query))
         return Tried(planned, statement.is_json)
-    return Explained(found.plan, statement.is_json)
+    return Explained(found.plan, statement.is_json, warnings=query.warnings)
 
 
 def _prepare(planner: Knowledge, message: PrepareStatement) -> tuple[Parameter, ...]:

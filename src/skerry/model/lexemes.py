@@ -131,7 +131,8 @@ def _operator(text: str, at: int) -> Lexeme:
     for size in _SIZES:
         if text[at : at + size] in OPERATORS:
             return Lexeme("operator", text[at : at + size], at, at + size)
-    raise sql_error(f"{text[at]!r} is no part of SQL here", text, at)
+    shown = text[at] if text[at].isprintable() else ascii(text[at])[1:-1]
+    raise sql_error(f"'{shown}' is no part of SQL here", text, at)
 
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-1][0-7]{2})|(.))", re.S)

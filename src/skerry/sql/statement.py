@@ -241,7 +241,7 @@ def bound_query(tree: exp.Expr, tokens: list[Token], given: Given, moments: Sequ
     places = expected.expected_places(tree, scopes)
     if not isinstance(values, parameters.Unbound):
         expected.check_values(places, bound | {name: each.value for name, each in variables.items()}, text)
-    warnings = quoted_columns(tokens, text, tables.values())
+    warnings = quoted_columns(tree, tokens, text, tables.values())
     sources = bind.place_scans(tree, scopes, tables)
     bind.wrap_values(tree)
     qualify_in_having(tree, scopes)

@@ -247,13 +247,3 @@ def _rebuilt(kind: pa.DataType, of: Callable[[pa.DataType], pa.DataType]) -> pa.
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(field.name, of(field.type)) for field in kind])
     return kind
-
-
-def without_averages(table: pa.Table) -> pa.Table:
-    """Its other columns; there must be both. Averages of decimals with two digits have six; spreads are doubles."""
-    averages = [
-        pa.types.is_floating(each.type) or (pa.types.is_decimal(each.type) and each.type.scale >= 6)
-        for each in table.schema
-    ]
-    assert set(averages) == {False, True}, table.schema
-    return table.select([place for place, is_average in enumerate(averages) if not is_average])

@@ -21,6 +21,7 @@ def test_schemas_tables_and_columns_are_shown(cluster: LocalCluster) -> None:
             if schema not in ("default", "kiosk"):
                 assert {members for _, members, *_ in lines} == {schema}
             assert bool(lines) == (schema != "kiosk")
+            assert cursor.execute("SHOW TABLES").fetchall() == lines
             for table, _, rows, *_ in lines:
                 assert cursor.execute(f"SELECT count(*) FROM {schema}.{table}").fetchone() == (rows,)
         assert cursor.execute("SHOW COLUMNS IN few").fetchall()[0] == ("id",)
@@ -102,6 +103,8 @@ def test_a_string_that_is_called_like_a_column_is_warned_of(cluster: LocalCluste
         assert set(cursor.execute('SELECT "ID" FROM few').fetchall()) == {("ID",)}
         ((kind, warning),) = cursor.messages
         assert kind is skerry.Warning
-        assert '"id" in double quotes is a string in Spark SQL, not column id of few' in str(warning)
+        assert '"ID" in double quotes is a string in Spark SQL, not column id of few' in str(warning)
+        cursor.execute('EXPLAIN SELECT "ID" FROM few')
+        assert [str(text) for _, text in cursor.messages] == [str(warning)]
         cursor.execute("SELECT id, 'id', \"other\" FROM few")
         assert cursor.messages == []

@@ -122,7 +122,10 @@ SELECT kind, sum(amount) AS total FROM events GROUP BY kind HAVING count(*) > 10
 SELECT max(id) AS m FROM events HAVING count(*) > 100000
 
 -- name: computed | for: expressions of aggregates, names that Spark makes | ordered: no
-SELECT kind, 100.0 * sum(amount) / sum(id), avg(amount) + 1, round(avg(value), 2) IS NULL, count(*) * 2 FROM events GROUP BY kind
+SELECT kind, avg(amount) + 1, round(avg(value), 2) IS NULL, count(*) * 2 FROM events GROUP BY kind
+
+-- name: computed_ratio | for: expressions of aggregates, decimals that are divided, names that Spark makes | ordered: no
+SELECT kind, 100.0 * sum(amount) / sum(id), count(*) * 2 FROM events GROUP BY kind
 
 -- name: computed_ordered | for: names that Spark makes, in order | ordered: ties 1
 SELECT kind, sum(amount) - min(amount) FROM events GROUP BY kind ORDER BY 2 DESC LIMIT 4

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from skerry.spark.engine import Engine
@@ -19,6 +20,7 @@ from skerry.testing.sites import tpch_tables, write_config
 from tests.integration.member.member_sites import stats_of, wait_until
 
 Ask = Callable[..., pa.Table]
+Known = Callable[..., pa.Table]
 # Statistics come from footers and samples, one table after the other, beside whatever else the machine has to do.
 STATISTICS_S = 90.0
 
@@ -106,6 +108,21 @@ def sail_cluster(
     path = write_config(data_root / "sail.yaml", data_root, sample_tables, spark={"sail": True})
     with started(path, sail_engine) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def known() -> Known:
+    """What Spark answers to a statement of a corpus, kept so that tests on Sail need no JVM. `known(name, answer)`
+    writes it where it is missing; the test that does so fails, so that somebody looks at it."""
+
+    def read(name: str, answer: pa.Table | None = None) -> pa.Table:
+        path = Path(__file__).parent / f"known/{name}.parquet"
+        if answer is not None and not path.exists():
+            pq.write_table(answer, path)
+            pytest.fail(f"{path.name} was missing and is written: look at it and commit it")
+        return pq.read_table(path)
+
+    return read
 
 
 @pytest.fixture(scope="session")

@@ -82,6 +82,10 @@ MISTAKES = {
         member("", "data_root: s3a://bucket/tables"),
         ["4:12: data_root: s3a://bucket/tables is not a path on the member's own disk: mount it there"],
     ),
+    "data root a URL of a file": (
+        member("", "data_root: file:///data"),
+        ["4:12: data_root: file:///data: write the path without file:"],
+    ),
     "state a URL": (
         member("", "state: hdfs://h/s"),
         ["4:8: state: hdfs://h/s is not a path on the member's own disk: mount it there"],

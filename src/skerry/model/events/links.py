@@ -89,7 +89,7 @@ class ConnectionAccepted(Event, frozen=True):
     by: str
 
     def line(self) -> str:
-        return f"{self.address}: {self.kind} connection of {self.by}"
+        return f"{self.address}: {self.kind} connection of {self.by or 'nobody by name'}"
 
 
 class ConnectionRefused(Event, frozen=True):
