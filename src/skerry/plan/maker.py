@@ -12,6 +12,7 @@ from skerry.plan.egress import EgressRules
 from skerry.plan.extremes import write_out
 from skerry.plan.observed import texts_of
 from skerry.plan.treatment import treatment
+from skerry.plan.trees import is_for_names
 from skerry.plan.virtual import without_values
 from skerry.sql.dialect import render
 from skerry.sql.functions import is_aggregate, is_deterministic
@@ -60,13 +61,6 @@ _LOOKED_AT = _SETS | _CALLS | {exp.Select, exp.Placeholder}
 _BARE: frozenset[type[exp.Expr]] = frozenset((exp.Identifier, exp.Literal, exp.Column))
 # What a SELECT may have that does nothing but scan.
 _PLAIN = frozenset(("expressions", "from_", "where", "hint"))
-# A UNION ALL whose first operand has no rows: it gives the columns their names.
-_NAMES_ONLY = "names_only"
-
-
-def gives_names_only(union: exp.SetOperation) -> None:
-    """The planner made this union; its first operand has no rows, and neither is an operator of the query."""
-    union.meta[_NAMES_ONLY] = True
 
 
 def make_fragment(
@@ -85,7 +79,7 @@ def make_fragment(
 ) -> SparkFragment:
     """The fragment that runs `tree`, in which placeholders stand for the leaves."""
     qualify_leaves(tree)
-    write_out(tree)
+    tree = write_out(tree)
     with without_values(tree) as virtual:
         text, seen = render(tree), _Seen(tree)
     done = _done(tree, member, leaves, egress)
@@ -173,7 +167,7 @@ class _Seen:
             self._aggregates = self._aggregates or is_aggregate(node)
         else:
             self._stacked += 1
-            if node.meta.get(_NAMES_ONLY):
+            if is_for_names(node):
                 self._names_only.append(node.this)
                 return self._names_only[-1]
         return None

@@ -52,7 +52,8 @@ _BITMAP_BYTES = 4096
 _REGISTERS = frozenset(("approx_count_distinct",))
 _LISTS = frozenset(("collect_list", "array_agg"))
 _WHOLE = frozenset(("tinyint", "smallint", "int", "bigint"))
-REAL = frozenset(("float", "double"))
+REALS = ("float", "double")
+REAL = frozenset(REALS)
 _ORDERED = frozenset("boolean string binary date timestamp timestamp_ntz".split()) | _WHOLE | REAL
 # Values that equal each other are the same: of two zeros or NaNs a set keeps any.
 _EXACT = frozenset("boolean string date timestamp timestamp_ntz".split()) | _WHOLE
@@ -237,21 +238,32 @@ def _is_number(type_: str | None) -> bool:
     return type_ in _WHOLE or type_ in REAL or decimal_of(type_) is not None
 
 
-def extreme(call: Call, argument: exp.Expr) -> exp.Expr:
+def extreme(call: Call, argument: exp.Expr, *, is_real: bool = True) -> exp.Expr:
     """The least or greatest of doubles, with what Sail takes for another value apart.
 
     NaN is the greatest to Spark, and to Sail the last one, or what comes behind it. Where every value is the infinity
     that loses to all others, Sail answers the largest number; the opposite aggregate finds it.
+    `is_real`: surely of floats or doubles; of others it means what the plain call means, if their type is to be asked.
     """
     other, sign = ("min", "-") if call.name == "max" else ("max", "")
-    is_nan = called("isnan", argument.copy())
-    is_last = exp.EQ(this=argument.copy(), expression=cast(exp.Literal.string(f"{sign}Infinity"), "double"))
+    is_nan: exp.Expr = called("isnan", argument.copy())
+    is_last: exp.Expr = exp.EQ(this=argument.copy(), expression=cast(exp.Literal.string(f"{sign}Infinity"), "double"))
+    if not is_real:
+        # A double is compared with no text, and a text with no double. Sail writes infinity as inf.
+        is_nan, is_last = _is_written(argument, "NaN"), _is_written(argument, f"{sign}Infinity", f"{sign}inf")
     usual = exp.Not(this=exp.Paren(this=exp.Or(this=is_nan.copy(), expression=is_last.copy())))
     nan, found, last = (
         call.like(name, exp.Case(ifs=[exp.If(this=when, true=argument.copy())]))
         for name, when in ((call.name, is_nan), (call.name, usual), (other, is_last))
     )
     return called("coalesce", *((nan, found, last) if call.name == "max" else (found, last, nan)))
+
+
+def _is_written(argument: exp.Expr, *texts: str) -> exp.Expr:
+    """Is it a float or double that is one of these as a text?"""
+    types = exp.In(this=called("typeof", argument.copy()), expressions=[exp.Literal.string(each) for each in REALS])
+    text = exp.In(this=cast(argument, "string"), expressions=[exp.Literal.string(each) for each in texts])
+    return exp.And(this=types, expression=text)
 
 
 def _moments(call: Call, type_: str | None) -> tuple[exp.Expr, exp.Expr, exp.Expr]:

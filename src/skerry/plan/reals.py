@@ -35,7 +35,7 @@ _INSIDE = exp.Alias | exp.Neg | UnaryPlus | exp.Window | exp.Filter | exp.Ignore
 
 _REAL_NUMBER = re.compile(r"[\d.]+(e[+-]?\d+[df]?|[df])", re.IGNORECASE)
 
-# A column of a query: its name in lower case, and what tells its type; of one that is computed, if it is real.
+# A column of a query: its name in lower case, and what tells its type, if it is known.
 _Column = tuple[str, Callable[[], str | None]]
 
 
@@ -51,6 +51,13 @@ class Reals:
         """Whether the expression of a SELECT is surely real."""
         try:
             return self._is_real(node, scope) or infer(node, lambda column: self._type(column, scope)) in REAL
+        except RecursionError:
+            return False
+
+    def knows(self, node: exp.Expr, scope: Scope) -> bool:
+        """Whether its type is certain."""
+        try:
+            return infer(node, lambda column: self._type(column, scope)) is not None
         except RecursionError:
             return False
 
@@ -149,13 +156,16 @@ class Reals:
         key = id(nodes[0])
         if key not in self._types:
             is_real = self._any(nodes, scope) or (len(nodes) == 1 and self.has(nodes[0], scope))
-            self._types[key] = "double" if is_real else None
+            only = infer(nodes[0], lambda column: self._type(column, scope)) if len(nodes) == 1 else None
+            self._types[key] = "double" if is_real else only
         return self._types[key]
 
 
 def _either(one: Callable[[], str | None], other: Callable[[], str | None]) -> str | None:
     types = one(), other()
-    return "double" if "double" in types or "float" in types else None
+    if "double" in types or "float" in types:
+        return "double"
+    return types[0] if types[0] == types[1] else None
 
 
 def _cte(table: exp.Table) -> exp.CTE | None:

@@ -101,7 +101,7 @@ def _calls_of(query: Query) -> list[exp.Anonymous]:
 
 
 def _look_at_extremes(query: Query) -> None:
-    """Refuses those of structs and arrays, and marks those of doubles, where the type of the argument is certain."""
+    """Refuses those of structs and arrays where that is certain, and marks those of what is or may be doubles."""
     calls = [node for node in _calls_of(query) if call_name(node) in _EXTREMES and node.expressions]
     if not calls:
         return
@@ -120,5 +120,5 @@ def _look_at_extremes(query: Query) -> None:
                 f"{call.name} of structs or arrays over several sites: Sail compares their NULLs by the order of rows",
                 suggestion=f"take the {call.name} of a field, or use Apache Spark at these sites",
             )
-        if reals.has(argument, scope):
-            mark(node)
+        if (is_real := reals.has(argument, scope)) or not reals.knows(argument, scope):
+            mark(node, is_real=is_real)

@@ -6,6 +6,22 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+# A UNION ALL whose first operand has no rows: it gives the columns their names.
+_NAMES_ONLY = "names_only"
+
+
+def named_by(names: exp.Expr, rows: exp.Expr) -> exp.Union:
+    """The rows, with the column names of a query that is asked for no row: neither is an operator of the query."""
+    names.set("limit", exp.Limit(expression=exp.Literal.number(0)))
+    union = exp.Union(this=exp.Subquery(this=names), expression=exp.Subquery(this=rows), distinct=False)
+    union.meta[_NAMES_ONLY] = True
+    return union
+
+
+def is_for_names(union: exp.Expr) -> bool:
+    """Did the planner make this union, to give names?"""
+    return bool(union.meta.get(_NAMES_ONLY))
+
 
 def rename(node: exp.Column, table: str, alias: exp.Identifier, name: str) -> None:
     """A column of the relation `table` is the column `name` of the one that `alias` says now."""

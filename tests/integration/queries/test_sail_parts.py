@@ -130,6 +130,58 @@ OF_NANS: list[tuple[str, list[dict[str, Any]]]] = [
         "SELECT min(CAST(z AS FLOAT)) AS a, max(CAST(z AS FLOAT)) AS b FROM t JOIN w ON t.k <= w.k",
         [{"a": -1.0, "b": NAN}],
     ),
+    # Columns that only the engine can name.
+    ("SELECT abs(min(x)), round(max(x), 2) FROM g WHERE k < 2", [{"abs(min(x))": 1.0, "round(max(x), 2)": NAN}]),
+    (
+        "SELECT k, max(x) FILTER (WHERE k > 0), max(x) IS NULL AS e FROM g GROUP BY k ORDER BY k LIMIT 2",
+        [{"k": 0, "max(x)": None, "e": False}, {"k": 1, "max(x)": NAN, "e": False}],
+    ),
+    (
+        "SELECT DISTINCT k, sign(max(x) OVER (PARTITION BY k)) FROM g ORDER BY 1 DESC LIMIT 3",
+        [{"k": k, "sign(max(x))": sign} for k, sign in ((4, 1.0), (3, -1.0), (2, 1.0))],
+    ),
+    (
+        "WITH c AS (SELECT k, sqrt(max(x)) FROM g GROUP BY k) "
+        "SELECT * FROM c WHERE k = 1 UNION SELECT 1, CAST('NaN' AS DOUBLE)",
+        [{"k": 1, "SQRT(max(x))": NAN}],
+    ),
+    # Sorted by what is computed from them, or with a condition on groups.
+    (
+        "SELECT k, count(*) AS n FROM g GROUP BY k ORDER BY -max(x), k DESC",
+        [{"k": k, "n": n} for k, n in ((1, 3), (0, 3), (2, 2), (4, 3), (3, 2))],
+    ),
+    (
+        "SELECT k, round(max(x), 2) FROM g GROUP BY k ORDER BY max(x) DESC, min(x) LIMIT 3",
+        [{"k": k, "round(max(x), 2)": most} for k, most in ((0, NAN), (1, NAN), (2, math.inf))],
+    ),
+    (
+        "SELECT k, max(x) AS m, min(x) FROM g GROUP BY k HAVING min(x) >= 1 ORDER BY max(x) DESC, k",
+        [{"k": k, "m": m, "min(x)": least} for k, m, least in ((1, NAN, 1.0), (2, math.inf, math.inf), (4, 3.0, 1.0))],
+    ),
+    (
+        "SELECT k AS j, max(x) AS m FROM g GROUP BY k HAVING isnan(max(x)) ORDER BY abs(m) + max(x), -j",
+        [{"j": 1, "m": NAN}, {"j": 0, "m": NAN}],
+    ),
+    (
+        "SELECT j FROM (SELECT k AS j, rank() OVER (ORDER BY max(x) DESC, k) AS r FROM g GROUP BY k) WHERE r = 2",
+        [{"j": 1}],
+    ),
+    ("SELECT k, x FROM g ORDER BY max(x) OVER (PARTITION BY k), x, k LIMIT 1", [{"k": 3, "x": -math.inf}]),
+    # Of values whose type nobody tells, or which is inside another.
+    (
+        "SELECT max(s.x) AS a, max(g.s.x) AS b, min(a[0]) AS c, max(m['x']) AS d, max(element_at(a, 1)) AS e FROM g "
+        "WHERE k < 2",
+        [{"a": NAN, "b": NAN, "c": -1.0, "d": NAN, "e": NAN}],
+    ),
+    (
+        "SELECT k, min(s.x) AS a, max(s.x) AS b FROM g WHERE k > 1 GROUP BY k ORDER BY k",
+        [{"k": k, "a": a, "b": b} for k, a, b in ((2, math.inf, math.inf), (3, -math.inf, -math.inf), (4, 1.0, 3.0))],
+    ),
+    (
+        "SELECT max(v) AS a, min(v) AS b, max(w) AS c FROM (SELECT explode(a) AS v, concat('N', 'aN') AS w FROM g)",
+        [{"a": NAN, "b": -math.inf, "c": "NaN"}],
+    ),
+    ("SELECT max(element_at(array('NaN', 'x'), k + 1)) AS a FROM g WHERE k < 2", [{"a": "x"}]),
 ]
 REFUSED = [
     ("SELECT max(struct(b, k)) AS m FROM t", "max of structs or arrays over several sites"),
@@ -197,6 +249,20 @@ def rows(first: int, count: int) -> pa.Table:
     )
 
 
+def reals(found: Sequence[tuple[int, float | None]]) -> pa.Table:
+    """As columns, in a struct, an array and a map."""
+    values = [x for _, x in found]
+    return pa.table(
+        {
+            "k": pa.array([k for k, _ in found], pa.int32()),
+            "x": pa.array(values, pa.float64()),
+            "s": pa.array([{"x": x} for x in values], pa.struct([("x", pa.float64())])),
+            "a": pa.array([[x] for x in values], pa.list_(pa.float64())),
+            "m": pa.array([[("x", x)] for x in values], pa.map_(pa.string(), pa.float64())),
+        }
+    )
+
+
 def whole(count: int) -> pa.Table:
     numbers = list(range(count))
     return pa.table({"id": numbers, "k": pa.array(numbers, pa.int32()), "a": pa.array(numbers, pa.int32())})
@@ -229,6 +295,8 @@ def with_parts(root: Path, *, sail: bool) -> Path:
         place("kept", site, rows(at * ROWS, ROWS), leaves="aggregated")
     for site in SITES[:2]:
         place("nan", site, pa.table({"x": [1.0, math.nan]}))
+    place("g", "oslo", reals([(0, NAN), (0, 1.0), (1, 2.0), (2, math.inf), (3, -math.inf), (4, 1.0)]))
+    place("g", "bergen", reals([(4, None), (4, 3.0), (3, -math.inf), (2, math.inf), (1, 1.0), (1, NAN), (0, -1.0)]))
     place("u", "oslo", whole(8))
     place("w", "bergen", whole(3))
     config: dict[str, Any] = {"cluster": "parts", "data_root": str(root), "members": members}
@@ -306,11 +374,18 @@ def test_what_sail_does_not_run_over_parts_it_does_not_run_at_all(plain: Any) ->
 @pytest.mark.sail
 @pytest.mark.parametrize("rules", ["", "none"])
 def test_nan_is_the_greatest_whichever_rows_come_first(connection: Connection, rules: str) -> None:
+    wrong = []
     for sql, meant in OF_NANS:
         with connection.cursor() as cursor:
             values = [2.0] * sql.count("?")
-            found = cursor.execute(sql, values, planning={"rules": rules} if rules else {}).fetch_arrow_table()
-        assert repr(found.to_pylist()) == repr(meant), sql
+            try:
+                found = cursor.execute(sql, values, planning={"rules": rules} if rules else {}).fetch_arrow_table()
+            except skerry.Error as error:
+                wrong.append((sql, str(error)))
+                continue
+        if repr(found.to_pylist()) != repr(meant):
+            wrong.append((sql, repr(found.to_pylist())))
+    assert not wrong, "\n".join(f"{sql}: {found}" for sql, found in wrong)
 
 
 @pytest.mark.sail

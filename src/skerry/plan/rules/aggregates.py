@@ -17,9 +17,9 @@ from skerry.model.fragment import MergeStep, SortKey
 from skerry.model.names import TableRef
 from skerry.model.table import Column
 from skerry.plan.grouping import Block, has_aggregate, outermost_aggregates, set_leaves
-from skerry.plan.maker import gives_names_only
 from skerry.plan.partials import call_of, called, cast, distinct_of, kernel_of, split_of
 from skerry.plan.sortable import kind_of_type
+from skerry.plan.trees import named_by
 from skerry.sql.alike import form
 from skerry.sql.fields import names_field
 from skerry.sql.functions import call_name
@@ -291,10 +291,7 @@ class _Splitter:
             raise _Unsplit  # above a union only its columns can be sorted by
         for key in bounds:
             final.set(key, None)
-        names = self._over_no_rows()
-        names.set("limit", exp.Limit(expression=exp.Literal.number(0)))
-        union = exp.Union(this=exp.Subquery(this=names), expression=exp.Subquery(this=final), distinct=False)
-        gives_names_only(union)
+        union = named_by(self._over_no_rows(), final)
         if bounds["order"] is not None and shape is not None:
             union.set("order", exp.Order(expressions=[by_place(key) for key in shape.order_keys or ()]))
         for key in ("limit", "offset"):
