@@ -39,6 +39,7 @@ class Defining:
         own: Callable[[Coroutine[Any, Any, None], str], None],
         up: Callable[[], Iterable[str]],
         rights_of: Callable[[str, tuple[str, ...]], Rights],
+        moment: Callable[[], int],
     ) -> None:
         self.keeper = keeper_of(config)
         self._member = member
@@ -47,6 +48,7 @@ class Defining:
         self._own = own
         self._up = up
         self._rights_of = rights_of
+        self._moment = moment
         self._defining: dict[QueryId, asyncio.Future[Defined]] = {}
         self._asking: list[asyncio.Future[None]] = []
         self.named_by: Callable[[str, frozenset[str]], str] = lambda *_: ""  # as OwnTables has it
@@ -120,7 +122,7 @@ class Defining:
         except SkerryError as error:
             self._send(sender, Defined(message.query, failure=failure_of(error, self._member)))
             return
-        self._do(self._core.define(sender, message, self._up(), clock.now()))
+        self._do(self._core.define(sender, message, self._up(), clock.now(), self._moment()))
         asyncio.get_running_loop().call_later(DEFINE_WAIT_S + 0.1, self._tick)
 
     def _refuse(self, message: Define) -> None:

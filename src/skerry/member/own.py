@@ -157,7 +157,15 @@ class OwnTables:
         )
         self._staging = Staging(self._member, self._folder, self._workers, self._send, self._own, self._admit)
         self._defining = Defining(
-            self._member, self._config, self.kept, self.keep, self._send, self._own, self._up, self._rights_of
+            self._member,
+            self._config,
+            self.kept,
+            self.keep,
+            self._send,
+            self._own,
+            self._up,
+            self._rights_of,
+            self.now,
         )
         self._defining.named_by = self.named_by
         if self._store is not None and self._flusher is not None:
@@ -285,6 +293,9 @@ class OwnTables:
             await asyncio.wrap_future(self._store.keep(kept))
         if kept.catalogue.version > self._catalogue.version:
             self._show(kept)
+            since = max((each.buckets.since for each in kept.catalogue.definitions), default=0)
+            with suppress(SiteError):  # the clocks are apart, which every statement that reads them says
+                self.now(since)  # a transaction that begins here from now on can read new tables
 
     def _show(self, kept: Kept) -> None:
         self._kept = kept

@@ -52,8 +52,9 @@ def numbered(table: OwnTable) -> OwnTable:
 class BucketMap(msgspec.Struct, frozen=True, array_like=True):
     """Ranges of buckets (`first`, exclusive `upto`, member), in order, without holes.
 
-    `version` rides on each request. `since`: the moment of the last move. Before it rows were elsewhere: with this map
-    nobody reads them. `members`: of a table with copies, whose count; () while they are those of the table.
+    `version` rides on each request. `since`: the moment of the last move, or when the table was made. Before it rows
+    were elsewhere, or another table's of that name: with this map nobody reads them. `members`: of a table with copies,
+    whose count; () while they are those of the table.
     """
 
     table: int

@@ -100,8 +100,8 @@ class Keeper:
         number = wish.table.id if isinstance(wish, Alter) else wish.table
         return [each for each in self.catalogue.definitions if each.table.id == number]
 
-    def define(self, asker: str, message: Define, up: Iterable[str], now: float) -> list[Instruction]:
-        """A Defined for the asker follows. `up`: members that can be told now."""
+    def define(self, asker: str, message: Define, up: Iterable[str], now: float, ts: int = 0) -> list[Instruction]:
+        """A Defined for the asker follows. `up`: members that can be told now. `ts`: a new table's history begins."""
         pending = self._pending.get(message.query)
         if pending is not None:
             pending.askers.add(asker)
@@ -112,7 +112,7 @@ class Keeper:
         if version is None:
             try:
                 self._check()
-                kept = self._obey(message)
+                kept = self._obey(message, ts)
             except SkerryError as error:
                 return [Send(asker, Defined(message.query, failure=failure_of(error, self._member)))]
             version = self.catalogue.version
@@ -156,8 +156,8 @@ class Keeper:
         if len(self._pending) >= DEFINES_WAITING:
             raise Overloaded(f"site {self._member}: {len(self._pending)} definitions wait already; try again shortly")
 
-    def _obey(self, message: Define) -> list[Instruction]:
-        changed = self._changed(message.wish)
+    def _obey(self, message: Define, ts: int) -> list[Instruction]:
+        changed = self._changed(message.wish, ts)
         if changed is None:
             return []
         if len(msgspec.msgpack.encode(changed)) > DEFINITIONS_BYTES:
@@ -174,7 +174,7 @@ class Keeper:
     def _told_had(self) -> tuple[tuple[str, int], ...]:
         return tuple(sorted(self._had.items()))
 
-    def _changed(self, wish: Wish) -> Catalogue | None:
+    def _changed(self, wish: Wish, ts: int) -> Catalogue | None:
         """The definitions as they shall be; None if they are so. UserError if they cannot be."""
         now = self.catalogue
         match wish:
@@ -194,7 +194,7 @@ class Keeper:
                 if fault := fault_of(table) or self._fault_of(table):
                     raise UserError(f"table {table.name[:100]}: {fault}")
                 made = msgspec.structs.replace(table, id=now.next_id, version=now.version + 1)
-                made_here = Definition(made, first_map(made), making)
+                made_here = Definition(made, msgspec.structs.replace(first_map(made), since=ts), making)
                 return Catalogue(now.version + 1, now.next_id + 1, (*now.definitions, made_here))
             case Drop(number):
                 left = tuple(each for each in now.definitions if each.table.id != number)

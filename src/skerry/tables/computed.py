@@ -164,7 +164,7 @@ def _inserts(wanted: Wanted, given: pa.RecordBatch) -> tuple[list[Write | None],
     for write in writes_of(wanted.table, rows, wanted.policy):
         is_again = write.key in before
         if is_again and (wanted.policy is Policy.FAIL or before[write.key] != write.row):
-            raise UserError(
+            raise KeyExists(
                 f"table {wanted.table.name}: two rows of the query have the same primary key; nothing was written",
                 suggestion="a query has no order, so none of them is the first: choose one by GROUP BY, or by "
                 "row_number() OVER (PARTITION BY the key ORDER BY …)",

@@ -171,7 +171,7 @@ class _Laying:
         (batch,) = rows.take(pa.array(places)).combine_chunks().to_batches()
         values = dict(zip(places, encode_rows(batch), strict=True))
         if self._policy is Policy.FAIL or any(len({values[each] for each in same}) > 1 for same in twice):
-            raise UserError(
+            raise KeyExists(
                 f"table {self._table.name}: two rows of the query have the same primary key; nothing was written",
                 suggestion="a query has no order, so none of them is the first: choose one by GROUP BY, or by "
                 "row_number() OVER (PARTITION BY the key ORDER BY …)",

@@ -66,10 +66,11 @@ def _check_copies(moving: Moving, now: BucketMap, member: str) -> None:
 
 
 def refuse_earlier(buckets: BucketMap, read_ts: int, table: str) -> None:
-    """SiteError for a moment before the last move: rows were elsewhere then."""
+    """SiteError for a moment before the table was made, or before its last move: rows were elsewhere then."""
     if read_ts < buckets.since:
+        why = "it was made later" if buckets.version == 1 else "its rows have moved between members"
         raise SiteError(
-            f"table {table} can no longer be read as it was at {read_ts} ({moment_text(read_ts)}): its rows have moved "
-            f"between members, and its history begins at {buckets.since} ({moment_text(buckets.since)})",
+            f"table {table} cannot be read as it was at {read_ts} ({moment_text(read_ts)}): {why}, and its history "
+            f"begins at {buckets.since} ({moment_text(buckets.since)})",
             suggestion=f"read a later moment: VERSION AS OF {buckets.since} is the oldest; begin a transaction again",
         )

@@ -273,4 +273,11 @@ def test_a_table_as_it_was(cluster: LocalCluster) -> None:
         oldest = int(message.partition("its history begins at ")[2].split()[0])
         assert first < oldest <= moment()
         assert rows(f"SELECT count(*) FROM past VERSION AS OF {moment()}") == [(5,)]
+        # A table that was made again has nothing to do with the one before.
+        ((made,),) = rows("SHOW CREATE TABLE past")
+        cursor.execute("DROP TABLE past")
+        cursor.execute(made)
+        assert rows("SELECT count(*) FROM past") == [(0,)]
+        assert "it was made later" in refused(f"SELECT count(*) FROM past VERSION AS OF {first}")
+        assert "it was made later" in refused("SELECT count(*) FROM past TIMESTAMP AS OF '1950-01-01'")
         cursor.execute("DROP TABLE past")

@@ -169,6 +169,14 @@ def test_the_first_who_commits_a_row_wins(cluster: LocalCluster) -> None:
         assert "has changed since" in refused(second, "DELETE FROM wins WHERE id = 4")
         assert code_of(two.commit) == RolledBack.code
         assert rows(first, "SELECT id, n FROM wins") == [(1, 12), (3, 31), (4, 41), (5, 51)]
+        # One that was made again has other rows, not none.
+        second.execute("BEGIN")
+        assert rows(second, "SELECT count(*) FROM wins") == [(4,)]
+        first.execute("DROP TABLE wins")
+        first.execute("CREATE TABLE wins (id INT, n INT) PRIMARY KEY (id) DISTRIBUTED BY (id)")
+        assert "it was made later" in refused(second, "SELECT count(*) FROM wins")
+        second.execute("ROLLBACK")
+        assert rows(second, "SELECT count(*) FROM wins") == [(0,)]
 
 
 def test_how_a_transaction_ends_and_what_is_no_part_of_it(
