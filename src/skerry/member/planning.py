@@ -271,8 +271,6 @@ def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> 
             if any(part.own for part in parts):
                 raise UserError(f"table {ref.name} is one of our own: it is counted as it is written, not analyzed")
             return Planned(analyze_plan(parts, columns, planner.site), {})
-        case ShowTables(pattern, None):
-            return ShowTables(pattern, message.schema_name or None)
         case ShowSchemas() | ShowTables() | ShowColumns() | UseSchema() | DescribeTable() | DropVariable():
             return statement
         case never:

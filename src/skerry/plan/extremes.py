@@ -208,6 +208,7 @@ def _name(node: exp.Expr) -> str | None:
         return f"({left} {_ARITHMETIC[type(node)]} {right})" if left and right else None
     if isinstance(node, exp.Anonymous) and str(node.this).lower() in _NAMED_AS_CALLED:
         parts = ["1" if isinstance(each, exp.Star) else spark_name(each, _name) for each in node.expressions]
+        parts += ["0"] if str(node.this).lower() == "round" and len(parts) == 1 else []  # Spark says its default
         return f"{str(node.this).lower()}({', '.join(map(str, parts))})" if parts and None not in parts else None
     return None
 

@@ -21,7 +21,6 @@ def test_schemas_tables_and_columns_are_shown(cluster: LocalCluster) -> None:
             if schema not in ("default", "kiosk"):
                 assert {members for _, members, *_ in lines} == {schema}
             assert bool(lines) == (schema != "kiosk")
-            assert cursor.execute("SHOW TABLES").fetchall() == lines
             for table, _, rows, *_ in lines:
                 assert cursor.execute(f"SELECT count(*) FROM {schema}.{table}").fetchone() == (rows,)
         assert cursor.execute("SHOW COLUMNS IN few").fetchall()[0] == ("id",)

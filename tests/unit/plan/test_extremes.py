@@ -25,6 +25,7 @@ def written(sql: str) -> str:
 def test_a_column_keeps_a_name_that_is_known() -> None:
     assert written("SELECT min(o_id) FROM orders").endswith("AS `min(o_id)` FROM scan_0 AS orders")
     assert " AS `abs(min(o_id))` FROM" in written("SELECT abs(min(o_id)) FROM orders")
+    assert " AS `round(min(o_id), 0)` FROM" in written("SELECT round(min(o_id)) FROM orders")
     assert " AS least FROM" in written("SELECT sqrt(min(o_id)) AS least FROM orders")
 
 
