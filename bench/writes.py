@@ -20,6 +20,7 @@ import pyarrow as pa
 from bench.crowd import crowd
 from bench.delta_spark import DeltaOnSpark, NoDelta
 from bench.frame import SKERRY, Bar, Options, Report, Samples, Skipped, interleaved, ratio
+from bench.slow_disk import SYNC_S, NoCompiler, slow_disk
 from bench.syncs import NoTrace, syncs_of
 from bench.writers import (
     LARGE,
@@ -115,11 +116,31 @@ def _two_members(bench: Bench) -> None:
 
 def _clients(bench: Bench) -> None:
     bench.define("one")
-    bench.rates = rates = _rates(bench)
+    bench.rates |= _many(bench, bench.url, "clients", "")
+
+
+def _clients_of_a_slow_disk(bench: Bench) -> None:
+    """The same with members whose syncs take their time."""
+    folder = bench.scratch / "slow"
+    folder.mkdir()
+    try:
+        with slow_disk(folder), members(folder) as url:
+            ours = Skerry(url, itertools.count())
+            ours.define("one", SITES[0])
+            ours.close()
+            bench.rates |= _many(bench, url, "clients_slow_disk", f", a sync takes {SYNC_S * 1e3:.0f} ms")
+    except NoCompiler as error:
+        bench.skipped.append(Skipped("clients_slow_disk", str(error)))
+
+
+def _many(bench: Bench, url: str, bar: str, where: str) -> dict[str, list[float]]:
+    rates = _rates(bench, url, where)
     bench.notes += [
         f"statements/s of {name}: {', '.join(f'{rate:.0f}' for rate in each)}" for name, each in rates.items()
     ]
-    bench.bars.append(Bar("clients", ratio(rates, f"{CLIENTS} clients", "1 client"), 4.0, at_most=False))
+    few, many = rates
+    bench.bars.append(Bar(bar, ratio(rates, many, few), 4.0, at_most=False))
+    return rates
 
 
 def _upsert(bench: Bench) -> None:
@@ -167,6 +188,7 @@ SECTIONS: dict[str, Callable[[Bench], None]] = {
     "one": _one_row,
     "two": _two_members,
     "clients": _clients,
+    "disk": _clients_of_a_slow_disk,
     "upsert": _upsert,
     "scan": _scan,
     "bulk": _bulk,
@@ -243,12 +265,12 @@ def _loads(bench: Bench) -> dict[str, list[float]]:
     return spent
 
 
-def _rates(bench: Bench) -> dict[str, list[float]]:
+def _rates(bench: Bench, url: str, where: str) -> dict[str, list[float]]:
     """Statements a second of one client, and of many at once, each with a connection."""
-    counts = {"1 client": 1, f"{CLIENTS} clients": CLIENTS}
+    counts = {f"1 client{where}": 1, f"{CLIENTS} clients{where}": CLIENTS}
     rates: dict[str, list[float]] = {name: [] for name in counts}
     costs: dict[str, list[tuple[float, float]]] = {name: [] for name in counts}
-    with crowd(functools.partial(Writing, bench.url), CLIENTS) as clients:
+    with crowd(functools.partial(Writing, url), CLIENTS) as clients:
         clients.run(CLIENTS, WINDOW_S / 2)
         for _ in range(max(2, bench.options.rounds // 2)):
             for name, count in counts.items():

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from skerry.sql.functions import is_aggregate, is_generator
-from skerry.sql.pipes import has_aggregate
+from skerry.sql.functions import has_aggregate, is_aggregate, is_generator
 from skerry.sql.scope import Scope, Scopes
 from skerry.sql.walk import children_of, contains, nodes_of
 

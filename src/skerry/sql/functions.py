@@ -10,7 +10,7 @@ import msgspec
 from sqlglot import exp
 
 from skerry.sql.nodes import ColonCast, SpokenCall
-from skerry.sql.walk import nodes_of
+from skerry.sql.walk import children_of, nodes_of
 
 # Bare words that Spark reads as a call when no column has the name.
 BARE_CALLS = frozenset(
@@ -62,6 +62,25 @@ def is_aggregate(node: exp.Expr) -> bool:
     """Whether `node` itself calls an aggregate function; whether a window is over it, its parents say."""
     function = function_of(node)
     return function is not None and function.kind == "aggregate"
+
+
+def has_aggregate(item: exp.Expr) -> bool:
+    """Does it hold one that is not over a window, outside of its subqueries?"""
+    stack = [item]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.Query):
+            continue
+        if isinstance(node, exp.Window):
+            call = node.this
+            while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+                call = call.this
+            stack += [each for each in children_of(node) if each is not node.this] + children_of(call)
+            continue
+        if is_aggregate(node):
+            return True
+        stack += children_of(node)
+    return False
 
 
 def is_generator(node: exp.Expr) -> bool:

@@ -13,10 +13,20 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from skerry.model.names import TableRef
-from skerry.sql.functions import is_aggregate, is_generator
+from skerry.sql.functions import has_aggregate, is_generator
 from skerry.sql.naming import PLAIN_TYPES
 from skerry.sql.nodes import ColonCast, Pipe, Piped, Sample
 from skerry.sql.position import error_at
+from skerry.sql.relation_names import (
+    Names,
+    column_of,
+    first_arm,
+    first_source,
+    is_whole_star,
+    only_source,
+    relation_names,
+    source_names,
+)
 from skerry.sql.walk import bare, children_of, find_all, nodes_of
 
 _OPEN = frozenset({"expressions", "from_", "joins", "laterals", "where"})
@@ -85,6 +95,7 @@ class _Pipeline:
 
     def __init__(self, piped: Piped, tables: Mapping[int, TableRef], text: str) -> None:
         self._tables = tables
+        self._names = Names(tables)
         self._text = text
         self._lost: set[str] = set()
         self._made: list[str] = []
@@ -147,7 +158,7 @@ class _Pipeline:
         self._check_plain([assignment.expression], pipe)
         new = exp.Alias(this=assignment.expression, alias=assignment.this)
         opened = self._opened(new)
-        columns = self._starred(opened)
+        columns = self._names.starred(opened)
         if columns is None:
             message = "|> SET needs to know all columns before it, each under a name of its own: list them in a SELECT"
             raise error_at(message, self._text, pipe)
@@ -181,7 +192,7 @@ class _Pipeline:
         """The type of a column of the one table that the query reads, if no operator has made it; else nothing."""
         node: exp.Expr | None = self.query
         while node is not None and not isinstance(node, exp.Table):
-            node = node.this if isinstance(node, exp.Subquery) else _only_source(node)
+            node = node.this if isinstance(node, exp.Subquery) else only_source(node)
         table = self._tables.get(id(node))
         column = table.column(name) if table is not None else None
         return column.type if column is not None and name.lower() not in self._made else ""
@@ -189,14 +200,14 @@ class _Pipeline:
     def _path(self, column: exp.Column) -> list[str]:
         """The names of a column without its relation's."""
         parts = [part.name for part in column.parts]
-        for names in _relation_names(self.query):
+        for names in relation_names(self.query):
             if len(parts) > len(names) and [part.lower() for part in parts[: len(names)]] == names:
                 return parts[len(names) :]
         return parts
 
     def _rename(self, name: exp.Expr) -> None:
         alias = exp.TableAlias(this=name)
-        source = _only_source(self.query)
+        source = only_source(self.query)
         is_whole = _is_open(self.query) and not self.query.args.get("where")
         if isinstance(source, exp.Table) and is_whole and not source.args.get("alias"):
             source.set("alias", alias)
@@ -222,7 +233,7 @@ class _Pipeline:
         """A number in GROUP BY of AGGREGATE is the place of a column before it."""
         if not isinstance(key, exp.Literal) or key.is_string:
             return key
-        names = self._names(self.query) or []
+        names = self._names.of(self.query) or []
         place = int(key.name) if key.name.isdecimal() else 0
         lower = [name.lower() for name in names]
         if not 1 <= place <= len(names) or lower.count(lower[place - 1]) > 1:
@@ -267,8 +278,8 @@ class _Pipeline:
 
     def _wrap(self) -> exp.Select:
         """What there is so far becomes a subquery, under the name of its one relation."""
-        first = _first_arm(self.query)
-        names, source = _source_names(first), _only_source(first)
+        first = first_arm(self.query)
+        names, source = source_names(first), only_source(first)
         alias, made = None, self._made
         self._made = []
         if source is not None and len(names) == 1:
@@ -287,10 +298,10 @@ class _Pipeline:
 
     def _check_names(self, items: list[exp.Expr]) -> None:
         """What an operator holds, and stands in the query by now."""
-        lost = self._lost - _source_names(self.query)
+        lost = self._lost - source_names(self.query)
         if not lost and not self._made:
             return
-        source = _first_source(self.query)
+        source = first_source(self.query)
         own = source.alias_or_name.lower() if source is not None else ""
         for column in [each for item in items for each in find_all(item, exp.Column)]:
             name = column.parts[0].name
@@ -306,8 +317,8 @@ class _Pipeline:
 
     def _mean_older(self, column: exp.Column, relation: str) -> None:
         """`u.a` and `u.*` behind operators that have made columns, which the name of `u` does not cover."""
-        source = _first_source(self.query)
-        names = self._names(source) if source is not None else None
+        source = first_source(self.query)
+        names = self._names.of(source) if source is not None else None
         wanted = column.parts[1].name.lower()
         if column.is_star and len(column.parts) == 2:
             if names is None or len(self._older_below) != len(names) or column.parent is not self.query:
@@ -315,7 +326,7 @@ class _Pipeline:
             own = [name for name, is_older in zip(names, self._older_below, strict=True) if is_older]
             for name in {name.lower() for name in own} & {*self._made}:
                 self._part_ways(name, relation, names, column)
-            kept = [_column(name, relation) for name in own]
+            kept = [column_of(name, relation) for name in own]
             items = [each for item in self.query.expressions for each in (kept if item is column else [item])]
             self.query.set("expressions", items)
         elif wanted in self._made:
@@ -327,28 +338,28 @@ class _Pipeline:
 
     def _older(self, first: exp.Expr, relation: str, made: list[str]) -> list[bool]:
         """Which columns of a SELECT are found by the name of its one relation, in their order, if that is certain."""
-        names = self._names(first)
+        names = self._names.of(first)
         if names is None:
             return []
         found: list[bool] = []
         for item in first.expressions:
             if isinstance(item, exp.Star):
                 dropped = {column.name.lower() for column in item.args.get("except_") or ()}
-                source = _first_source(first)
-                below = (self._names(source) if source is not None else None) or []
+                source = first_source(first)
+                below = (self._names.of(source) if source is not None else None) or []
                 older = self._older_below or [True] * len(below)
                 if len(older) != len(below):
                     return []
                 found += [is_ for name, is_ in zip(below, older, strict=True) if name.lower() not in dropped]
-            elif _is_whole_star(item, first):
-                found += [True] * len(self._names(first.args["from_"].this) or ())
+            elif is_whole_star(item, first):
+                found += [True] * len(self._names.of(first.args["from_"].this) or ())
             else:
                 found.append(not _made_by(item, relation, made))
         return found if len(found) == len(names) else []
 
     def _part_ways(self, name: str, relation: str, names: list[str] | None, column: exp.Column) -> None:
         """The new column gets a hidden name below, so that `u.a` is the older one; a star says both again."""
-        query, source = self.query, _first_source(self.query)
+        query, source = self.query, first_source(self.query)
         assert source is not None
         inner, stars = source.this, [item for item in query.expressions if isinstance(item, exp.Star)]
         made = [
@@ -372,11 +383,11 @@ class _Pipeline:
         for each, is_older in zip(names, self._older_below, strict=True):
             if each.lower() == name and not is_older:
                 again = exp.Identifier(this=each, quoted=True)
-                listed.append(exp.Alias(this=_column(hidden), alias=again))
+                listed.append(exp.Alias(this=column_of(hidden), alias=again))
             elif not is_older:
-                listed.append(_column(each))
+                listed.append(column_of(each))
             elif each.lower() not in dropped:
-                listed.append(_column(each, relation))
+                listed.append(column_of(each, relation))
         items = [each for item in query.expressions for each in (listed if item in stars else [item])]
         query.set("expressions", items)
         self._made = [hidden if each == name else each for each in self._made]
@@ -385,7 +396,7 @@ class _Pipeline:
         """Does a query around the column, within this one, have a relation of that name?"""
         around = column.parent
         while around is not None and around is not self.query:
-            if isinstance(around, exp.Select) and name in _source_names(around):
+            if isinstance(around, exp.Select) and name in source_names(around):
                 return True
             around = around.parent
         return False
@@ -395,71 +406,6 @@ class _Pipeline:
             raise error_at("EXTEND adds columns one by one, as in Spark: a star stands in |> SELECT", self._text, pipe)
         if any(map(has_aggregate, items)):
             raise error_at("an aggregate stands in |> AGGREGATE, as in Spark", self._text, pipe)
-
-    def _starred(self, select: exp.Select) -> list[exp.Column] | None:
-        """The columns of `*`, each by a name that means it alone, if these are certain."""
-        joins = select.args.get("joins") or []
-        if select.args.get("laterals") or any(not isinstance(join, exp.Join) for join in joins):
-            return None
-        found: list[exp.Column] | None = None
-        for join in (None, *joins):
-            node = (join or select.args["from_"]).this
-            names, relation = self._names(node), node.alias_or_name if joins else ""
-            if names is None:
-                return None
-            columns = [_column(name, relation) for name in names]
-            if len({name.lower() for name in names}) < len(names):
-                return None
-            found = columns if join is None or found is None else _joined(found, columns, join)
-            if found is None:
-                return None
-        names = [column.name.lower() for column in found or ()]
-        is_certain = all(column.table or names.count(column.name.lower()) == 1 for column in found or ())
-        relations = [name for name in _relation_names(select) if len(name) == 1]
-        return found if is_certain and len(relations) == len({name[0] for name in relations}) else None
-
-    def _names(self, node: exp.Expr) -> list[str] | None:
-        """The columns of a relation or a query as they are called, if that is certain."""
-        alias = node.args.get("alias")
-        if alias is not None and alias.args.get("columns"):
-            return [column.name for column in alias.args["columns"]]
-        match node:
-            case exp.Table(this=exp.Anonymous()):
-                return ["id"] if node.this.name.lower() == "range" else None
-            case exp.Table():
-                table = self._tables.get(id(node))
-                return None if table is None else [column.name for column in table.columns]
-            case exp.Subquery() if not node.args.get("joins"):
-                return self._names(node.this)
-            case exp.Values():
-                first = node.expressions[0]
-                width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
-                return [f"col{place}" for place in range(1, width + 1)] if width > 1 else None
-            case exp.Select():
-                return self._listed(node)
-            case exp.SetOperation() if not node.args.get("by_name"):
-                return self._names(_first_arm(node))
-        return None
-
-    def _listed(self, select: exp.Select) -> list[str] | None:
-        found: list[str] = []
-        for item in select.expressions:
-            if isinstance(item, exp.Star):
-                columns = self._starred(select) if select.args.get("from_") is not None else None
-                dropped = {column.name.lower() for column in item.args.get("except_") or ()}
-                if columns is None or any(len(column.parts) > 1 for column in item.args.get("except_") or ()):
-                    return None
-                found += [column.name for column in columns if column.name.lower() not in dropped]
-            elif _is_whole_star(item, select):
-                names = self._names(select.args["from_"].this)
-                if names is None:
-                    return None
-                found += names
-            elif isinstance(item, exp.Alias) or (isinstance(item, exp.Column) and not item.is_star):
-                found.append(item.alias or item.name)
-            else:
-                return None
-        return found
 
 
 def _bare(query: exp.Expr) -> exp.Expr:
@@ -480,28 +426,6 @@ def _is_open(query: exp.Expr, *also: str) -> bool:
 
 def _said(select: exp.Expr) -> set[str]:
     return {key for key, value in select.args.items() if value not in (None, [], False)}
-
-
-def _column(name: str, relation: str = "") -> exp.Column:
-    table = exp.Identifier(this=relation, quoted=True) if relation else None
-    return exp.Column(this=exp.Identifier(this=name, quoted=True), table=table)
-
-
-def _joined(left: list[exp.Column], right: list[exp.Column], join: exp.Join) -> list[exp.Column] | None:
-    """What `*` of a join has: the columns of USING come first, and belong to no relation."""
-    if join.args.get("nearest"):
-        return None
-    names = [column.name.lower() for column in right]
-    keys = [key.name.lower() for key in join.args.get("using") or ()]
-    if join.args.get("method") == "NATURAL":
-        keys = [column.name.lower() for column in left if column.name.lower() in names]
-    first = [column for key in keys for column in left if column.name.lower() == key]
-    if len(first) != len(keys) or any(names.count(key) != 1 for key in keys):
-        return None
-    rest = [column for column in left if column.name.lower() not in keys]
-    if str(join.args.get("kind") or "") not in ("SEMI", "ANTI"):
-        rest += [column for column in right if column.name.lower() not in keys]
-    return [_column(column.name) for column in first] + rest
 
 
 def _made_by(item: exp.Expr, relation: str, before: list[str]) -> list[str]:
@@ -538,38 +462,6 @@ def _would_hide(select: exp.Expr, items: tuple[exp.Expr, ...]) -> bool:
     return any(part.name.lower() in given for column in find_all(order, exp.Column) for part in column.parts)
 
 
-def _only_source(query: exp.Expr) -> exp.Expr | None:
-    """The one relation of a SELECT, if it has a name."""
-    if not isinstance(query, exp.Select) or any(query.args.get(key) for key in ("joins", "laterals", "pivots")):
-        return None
-    from_ = query.args.get("from_")
-    if from_ is None:
-        return None
-    node = from_.this
-    is_table = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier)
-    return node if is_table or (node.args.get("alias") is not None and not isinstance(node, exp.Lateral)) else None
-
-
-def _first_arm(query: exp.Expr) -> exp.Expr:
-    """The query that names the columns of a set operation, and their relation."""
-    while isinstance(query, exp.SetOperation | exp.Subquery):
-        query = query.this
-    return query
-
-
-def _is_whole_star(item: exp.Expr, select: exp.Expr) -> bool:
-    """Is it `u.*` of the one relation?"""
-    source = _only_source(select)
-    if source is None or not isinstance(item, exp.Column) or not item.is_star or len(item.parts) != 2:
-        return False
-    return item.parts[0].name.lower() == source.alias_or_name.lower()
-
-
-def _first_source(query: exp.Expr) -> exp.Expr | None:
-    from_ = query.args.get("from_") if isinstance(query, exp.Select) else None
-    return from_.this if from_ is not None else None
-
-
 def _columns_outside(query: exp.Expr, source: exp.Expr) -> list[exp.Column]:
     """The columns of a query, but for those of its source."""
     found, stack = [], [query]
@@ -581,55 +473,3 @@ def _columns_outside(query: exp.Expr, source: exp.Expr) -> list[exp.Column]:
             found.append(node)
         stack += children_of(node)
     return found
-
-
-def _relation_names(query: exp.Expr) -> list[list[str]]:
-    """How its relations may be called, `t` and `oslo.t`, in lower case."""
-    names = [[name] for name in _source_names(query)]
-    joins = query.args.get("joins") or [] if isinstance(query, exp.Select) else []
-    for node in [_first_source(query), *(join.this for join in joins if isinstance(join, exp.Join))]:
-        if isinstance(node, exp.Table) and not node.args.get("alias") and len(node.parts) > 1:
-            names.append([part.name.lower() for part in node.parts])
-    return names
-
-
-def _source_names(query: exp.Expr) -> set[str]:
-    """By which names its relations can be said, in lower case."""
-    query = _first_arm(query)
-    if not isinstance(query, exp.Select) or query.args.get("from_") is None:
-        return set()
-    joins = query.args.get("joins") or []
-    relations = [query.args["from_"].this, *(join.this for join in joins if isinstance(join, exp.Join))]
-    found: set[str] = set()
-    while relations:
-        node = relations.pop()
-        alias = node.args.get("alias")
-        if alias is not None and alias.this is not None:
-            found.add(alias.name.lower())
-        elif isinstance(node, exp.Table):
-            found.add(node.this.name.lower())
-        if isinstance(node, exp.Subquery) and node.args.get("joins"):
-            relations += [node.this, *(join.this for join in node.args["joins"] if isinstance(join, exp.Join))]
-    pivots = [join for join in joins if isinstance(join, exp.Pivot)] + (query.args.get("pivots") or [])
-    views = query.args.get("laterals") or []
-    found |= {each.args["alias"].name.lower() for each in (*pivots, *views) if each.args.get("alias") is not None}
-    return found - {""}
-
-
-def has_aggregate(item: exp.Expr) -> bool:
-    """Does it hold one that is not over a window, outside of its subqueries?"""
-    stack = [item]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, exp.Query):
-            continue
-        if isinstance(node, exp.Window):
-            call = node.this
-            while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
-                call = call.this
-            stack += [each for each in children_of(node) if each is not node.this] + children_of(call)
-            continue
-        if is_aggregate(node):
-            return True
-        stack += children_of(node)
-    return False
