@@ -9,7 +9,7 @@ import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import Any, Protocol
 
@@ -63,7 +63,7 @@ class SessionEngine(ABC):
         self.source_slots: SlotPool | None = None
         self._session: SparkSession | None = None
         self._tags = Tags(settings.limits.cancelled_tags)
-        self._views = Views(self._spark, self._read_whole)
+        self._views = Views(self._spark, self._read_whole, self._shielded)
         self._edge_numbers = itertools.count(1)
         self._edge_views: set[str] = set()
         self._schemas: dict[object, Schema] = {}
@@ -94,6 +94,10 @@ class SessionEngine(ABC):
     @abstractmethod
     def _settings_of(self, job: Job) -> AbstractContextManager[None]:
         """A block whose Spark jobs carry the job's tag, and cut batches as the job wants them where that can be."""
+
+    def _shielded(self) -> AbstractContextManager[None]:
+        """A block whose commands end with an error if a cancel reached them, or are reached by none."""
+        return nullcontext()
 
     @abstractmethod
     def _interrupt(self, tag: str) -> None:

@@ -83,6 +83,18 @@ class ConnectEngine(SessionEngine):
         finally:
             session.removeTag(job.tag)
 
+    @contextmanager
+    def _shielded(self) -> Iterator[None]:
+        # Sail ends a command that is interrupted as if it had been carried out.
+        session = self._spark()
+        tags = tuple(session.getTags())
+        session.clearTags()
+        try:
+            yield
+        finally:
+            for tag in tags:
+                session.addTag(tag)
+
     # Each of these spares a small query a round trip or two. Their results are checked like any others'.
     def _frame(self, job: Job, sql: str, arguments: dict[str, Any], edges: Mapping[str, DataFrame]) -> DataFrame:
         # `session.sql` would send the text at once, to learn whether it is a command: it never is (D4).

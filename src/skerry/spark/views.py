@@ -7,7 +7,7 @@ import operator
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import reduce
 
 import msgspec
@@ -61,11 +61,19 @@ class Views:
 
     A view of what somebody may see of a table reads the view of the whole table. Of such views that nobody uses now
     only the latest ones are kept.
+
+    `shielded` is a block that no cancel of a job reaches: others use the view that a job makes or drops.
     """
 
-    def __init__(self, session: Callable[[], SparkSession], read: Callable[[TableFiles], DataFrame]) -> None:
+    def __init__(
+        self,
+        session: Callable[[], SparkSession],
+        read: Callable[[TableFiles], DataFrame],
+        shielded: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         self._session = session
         self._read = read
+        self._shielded = shielded
         self._lock = threading.Lock()
         self._views: dict[_Key, _View] = {}
         self._current: dict[_Key, _Key] = {}  # place → the listing that was asked for last
@@ -126,7 +134,7 @@ class Views:
             del self._current[place]
 
     def _make(self, view: _View, table: TableFiles, whole: str) -> str:
-        with view.ready:
+        with view.ready, self._shielded():
             if not view.is_made:
                 if table.seen is None:
                     self._read(table).createOrReplaceTempView(view.name)
@@ -163,7 +171,8 @@ class Views:
                 return
             del self._views[view.key]
         if view.is_made:
-            self._session().catalog.dropTempView(view.name)
+            with self._shielded():
+                self._session().catalog.dropTempView(view.name)
 
 
 def escape_glob(path: str) -> str:

@@ -26,8 +26,9 @@ from skerry.model.limits import MIB
 from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.spark.engine import Engine, Job, JobResult
+from skerry.spark.recycled import RecycledSail
 from skerry.wire.codec import decode_schema
-from tests.integration.spark.harness import Site, files, table_of, until
+from tests.integration.spark.harness import Site, files, table_of, until, views_of
 
 COLUMNS = (Column("n", "bigint"),)
 ROWS = "SELECT id, repeat('x', 100) AS s FROM range(0, 400000, 1, 2)"
@@ -272,3 +273,28 @@ def test_few_rows_are_handed_over_in_their_order(engine: Engine, tmp_path: Path,
             await until(lambda: engine.leftovers() == [])
 
     asyncio.run(run())
+
+
+def test_a_view_that_a_cancel_meets_is_made_all_the_same(sail_engine: Engine, tmp_path: Path) -> None:
+    """Views are shared. Sail ends a command that is interrupted as if it had been carried out."""
+    pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "t.parquet")
+    session: Any = sail_engine.current.session if isinstance(sail_engine, RecycledSail) else None
+    views, is_over = views_of(sail_engine), threading.Event()
+
+    def interrupt() -> None:
+        while not is_over.is_set():
+            session.interruptTag("unlucky")
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    try:
+        for version in range(300):
+            table = files(tmp_path, "t", tmp_path / "t.parquet", columns=COLUMNS, version=version)
+            session.addTag("unlucky")
+            with views.lease({"t": table}) as names:  # drops the one before
+                session.removeTag("unlucky")
+                assert session.table(names["t"]).columns == ["n"], version
+    finally:
+        session.clearTags()
+        is_over.set()
+        interrupting.join()
