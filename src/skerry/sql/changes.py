@@ -111,8 +111,11 @@ def analyse_constants(
 
 
 def analyse_load(text: str, known: Known, limits: Limits) -> Insert:
-    """INSERT … VALUES (?, …), whose values are a client's batches of rows; `rows` is None."""
-    reader = _Reader(statement_tokens(text, limits), Given(text, None, known, {}), known, False, False, False)
+    """INSERT … VALUES (?, …), whose values are a client's batches of rows; `rows` is None.
+
+    Its client's user has not written that: no error shows it.
+    """
+    reader = _Reader(statement_tokens(text, limits), Given("", None, known, {}), known, False, False, False)
     try:
         if not reader.grammar.take_words("INSERT"):
             raise SqlError("rows are loaded by INSERT INTO … VALUES (?, …)")
@@ -325,7 +328,7 @@ class _Reader:
         if said.policy is Policy.REPLACE:
             self.known.check_may("update", table)
         columns = self._places(table, said.columns)
-        self._check_missing(table, columns, said.name)
+        self._check_missing(table, columns, said.name, "the rows that are loaded must have it")
         rows = [self._row(row, table, columns, place) for place, row in enumerate(said.rows or (), 1)]
         if len(rows) != 1 or not all(isinstance(value, exp.Placeholder) for value in rows[0]):
             raise SqlError("rows are loaded by INSERT INTO … VALUES (?, …): one row of markers")
@@ -378,10 +381,16 @@ class _Reader:
             raise error_at(f"table {table.name} has no column {name.name[:100]}{nearest}", self.text, name)
         return place
 
-    def _check_missing(self, table: OwnTable, columns: tuple[int, ...], name: exp.Table) -> None:
+    def _check_missing(
+        self,
+        table: OwnTable,
+        columns: tuple[int, ...],
+        name: exp.Table,
+        must: str = "the INSERT must give it a value",
+    ) -> None:
         for place, column in enumerate(table.columns):
             if place not in columns and not column.is_nullable and column.default is None:
-                message = f"column {column.name} is NOT NULL and has no default: the INSERT must give it a value"
+                message = f"column {column.name} is NOT NULL and has no default: {must}"
                 raise error_at(message, self.text, name)
 
     def _check_width(self, query: exp.Expr, table: OwnTable, columns: tuple[int, ...]) -> None:
