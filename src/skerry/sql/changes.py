@@ -95,9 +95,8 @@ def analyse_change(
 ) -> Change | Definition:
     """The one statement of `text`; SqlError says what is wrong with it, and where.
 
-    `casts`: its query gives values of the columns' own types, but for those numbered `as_is`; `is_whole`: and all columns
-    of rows that are updated.
-    TRUNCATE is a Delete where a query is needed.
+    `casts`: its query gives values of the columns' own types, but for those numbered `as_is`; `is_whole`: and all
+    columns of rows that are updated. TRUNCATE is a Delete where a query is needed.
     """
     return _read(
         text, limits, variables, values, known, needs_query=needs_query, casts=casts, as_is=as_is, is_whole=is_whole
