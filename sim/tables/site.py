@@ -45,9 +45,10 @@ from skerry.tables.instructions import (
     ReadRefused,
     Send,
     Tell,
+    Unsent,
 )
 from skerry.tables.layouts import ids_of
-from skerry.wire.commit_messages import CommitMessage, Decided, Done, Outcome, OutcomeOf, State, Vote
+from skerry.wire.commit_messages import CommitMessage, Decided, Done, Outcome, OutcomeOf, State, Submit, Vote
 
 EPOCH_US = 1_700_000_000_000_000
 TICK_S = 0.1
@@ -121,6 +122,7 @@ class Site:
         self.moved: MovedShard
         self.mover: Mover | None = None
         self.keeper = ""  # who begins moves
+        self.reach: Callable[[str], bool] = lambda _: True  # whether a member has a link, as far as this one knows
         self.is_full = False  # its disk takes nothing
         self._was_full = False  # in this life
         self.unkept_ts = 0  # up to which reads were answered that no mark on its disk knows of
@@ -223,6 +225,8 @@ class Site:
                     raise Violation(f"{self.name} has no disk, and is told to write {instruction}")
                 self._queue.append(instruction)
                 self._sync_within(self._random.uniform(0, 0.003) if instruction.is_urgent else LAZY_S)
+            case Send(to, Submit(txn)) if not self.reach(to):
+                self.commits.withheld(txn)
             case Send(to, message):
                 if not self._may_say(message):
                     raise Violation(f"{self.name} says what is not on its disk: {message}")
@@ -239,6 +243,8 @@ class Site:
                 self.mover.moved(buckets)
             case Answer(outcome):
                 self._answer(f"commit {outcome.txn}", outcome)
+            case Unsent(txn, failure):
+                self._answer(f"commit {txn}", Outcome(txn, State.ABORTED, failure=failure))
             case Tell():
                 self._answer(f"outcome {instruction.query}", instruction)
             case ReadReady(read):

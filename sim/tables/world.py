@@ -71,11 +71,13 @@ class World:
             vote_wait_s=2.0,
             read_wait_s=2.0,
             answer_wait_s=4.0,
+            reach_wait_s=1.0,
             staged_wait_s=1.0,
             repeat_s=random.choice((0.2, 0.5)),
             ids_asked_s=3.0 if self.forgets else 3600.0,
             ids_kept_s=4.0 if self.forgets else 4000.0,
         )
+        self._linking = Random(f"skerry tables linking {seed}")  # who notices that a link is gone
         names = list(NAMES[: random.randint(2, 4)])
         self.disks = tuple(names)
         self._commits_on_disk: set[Fact] = set()
@@ -126,6 +128,7 @@ class World:
         site.commits_on_disk = self._commits_on_disk
         site.wide = self.wide
         site.moved = MovedShard(name, first_map(self.disks))
+        site.reach = functools.partial(self._reaches, name)
         site.blow = functools.partial(self._crash, site)
         site.wall_offset_s = self.random.uniform(-1.5, 1.5)
         site.wall_rate = self.random.choice((1.0, 0.97, 1.03))
@@ -196,7 +199,7 @@ class World:
             case Commit():
                 self._await(waits, number, f"commit {wish.txn}")
                 self.tell(f"{client.name} commits {wish.txn} at {sorted(wish.parts)} through {site.name}")
-                until = self.limits.answer_wait_s + self.limits.staged_wait_s + _SLACK_S
+                until = self.limits.reach_wait_s + self.limits.answer_wait_s + self.limits.staged_wait_s + _SLACK_S
                 self.timeline.after(until, lambda: self._unanswered(number, f"{wish.txn} at {site.name}"))
                 site.do(site.commits.submit(wish.txn, wish.first_start, wish.read_ts, wish.parts, site.at))
             case Inquire():
@@ -272,6 +275,23 @@ class World:
                 self.sites[to].receive(sender, message)
 
         self.timeline.after(delay_s, arrive)
+
+    def _is_linked(self, one: str, other: str) -> bool:
+        return self.sites[other].is_up and not self._cut.get((one, other)) and not self._cut.get((other, one))
+
+    def _reaches(self, sender: str, to: str) -> bool:
+        """Some have not noticed that a link is gone, and send; the others dial, and may hear what comes of it."""
+        if self._is_linked(sender, to) or self._linking.random() < 0.3:
+            return True
+        self.timeline.after(self._linking.expovariate(5), functools.partial(self._dialled, sender, to))
+        return False
+
+    def _dialled(self, sender: str, to: str) -> None:
+        site = self.sites[sender]
+        if site.is_up and self._is_linked(sender, to):
+            site.do(site.commits.up(to, site.at))
+        elif site.is_up and self._linking.random() < 0.5:
+            site.do(site.commits.lost(to, SiteError(f"site {to} is down"), site.at))
 
     # --- faults ----------------------------------------------------------------------------------
     def _plan_faults(self) -> None:

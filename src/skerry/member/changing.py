@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -286,7 +287,7 @@ class Changing:
                 _step(statement, f"drop-{table.id}"), Drop(table.id, table.name), statement.rights
             )
             return None
-        await work.defining.define(_step(statement, "fill"), Fill(table.id), statement.rights)
+        await self._show_filled(work, statement, table)
         return CountAnswer(known.rows // (1 if table.distributed_by else len(table.members)), commit_ts=known.commit_ts)
 
     async def _create_as(self, work: Work, statement: RunStatement, cursor: ClientCursor) -> CountAnswer:
@@ -350,9 +351,10 @@ class Changing:
         except SkerryError:
             if filling:
                 table = filling[-1].table
-                await work.defining.define(
-                    _step(statement, f"drop-{table.id}"), Drop(table.id, table.name), statement.rights
-                )
+                with suppress(SiteError):  # nobody sees it, and it goes later (`OwnTables._settle`)
+                    await work.defining.define(
+                        _step(statement, f"drop-{table.id}"), Drop(table.id, table.name), statement.rights
+                    )
             raise
         finally:
             for writing in filling:

@@ -45,6 +45,7 @@ from skerry.tables.instructions import (
     ReadRefused,
     Send,
     Tell,
+    Unsent,
 )
 from skerry.tables.outcomes import Known
 from skerry.tables.store import Unwritten
@@ -65,7 +66,7 @@ class Committing:
     """Belongs to the member's loop. `persist` is None for a member without a disk.
 
     `look` finds what a transaction meets, `apply` shows readers what it wrote, `discard` removes files of staged rows,
-    `moved` tells all of a bucket map.
+    `moved` tells all of a bucket map. `reach`: whether a member has a connection; one that has none is dialled.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class Committing:
         send: Callable[[str, CommitMessage], None],
         own: Callable[[Coroutine[Any, Any, None], str], None],
         moved: Callable[[BucketMap], None] = lambda _: None,
+        reach: Callable[[str], bool] = lambda _: True,
     ) -> None:
         self._member = member
         self._limits = limits
@@ -90,6 +92,7 @@ class Committing:
         self._send = send
         self._own = own
         self._moved = moved
+        self._reach = reach
         self._loop = asyncio.get_running_loop()
         self._core = Commits(member, limits, at(), records, has_disk=persist is not None)
         self._trouble: SkerryError | None = None
@@ -169,7 +172,10 @@ class Committing:
     async def submit(
         self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int = 0, decider: str = ""
     ) -> Outcome:
-        """How this attempt ended. It goes on, and is answered by its id, if whoever waits is gone."""
+        """How this attempt ended. It goes on, and is answered by its id, if whoever waits is gone.
+
+        SiteError if nothing of it was sent, and so nothing of this attempt can have been written.
+        """
         return await self._answered(
             self._answers, txn, lambda: self._core.submit(txn, first_start, read_ts, parts, at(), decider)
         )
@@ -231,6 +237,10 @@ class Committing:
         if self._trouble is None:
             self._do(self._core.lost(member, error, at()))
 
+    def up(self, member: str) -> None:
+        if self._trouble is None:
+            self._do(self._core.up(member, at()))
+
     # --- instructions -------------------------------------------------------------------------------------------------
     def _do(self, instructions: Iterable[Instruction]) -> None:
         """In order, also if one of them leads to more: a commit is applied before anybody reads what follows it."""
@@ -253,6 +263,8 @@ class Committing:
                     self._pump()
                 elif self._lazy is None:
                     self._lazy = self._loop.call_later(COMMIT_LAZY_S, self._pump)
+            case Send(to, Submit(txn)) if not self._reach(to):
+                self._core.withheld(txn)
             case Send(to, message):
                 if isinstance(message, Refusal | Outcome):
                     self._tell_apart(to, message.failure)
@@ -269,6 +281,9 @@ class Committing:
             case Answer(outcome):
                 self._tell_apart("another member", outcome.failure)
                 _answer(self._answers.get(outcome.txn), outcome)
+            case Unsent(txn, failure):
+                if (answer := self._answers.get(txn)) is not None and not answer.done():
+                    answer.set_exception(error_of(failure))
             case Tell(query):
                 _answer(self._tells.get(query), instruction)
             case ReadReady(read):

@@ -58,6 +58,7 @@ from skerry.sql.owntables import Change, CreateAs, Known
 from skerry.tables.catalogue import first_map
 from skerry.tables.computed import (
     Wanted,
+    cast_here,
     changed_rows,
     needs_casts,
     needs_whole,
@@ -80,6 +81,7 @@ class PlanChange(msgspec.Struct, frozen=True):
     tables: dict[str, OwnTable]
     members: tuple[str, ...]
     casts: bool = False
+    as_is: tuple[int, ...] = ()  # values that are not cast
     is_whole: bool = False
 
     @property
@@ -203,6 +205,7 @@ def _plan(planner: Knowledge, message: PlanChange) -> PlannedChange:
         planner.limits,
         needs_query=True,
         casts=message.casts,
+        as_is=message.as_is,
         is_whole=message.is_whole,
         variables=given_variables(statement),
     )
@@ -334,6 +337,7 @@ class Writing:
         self._gather = gather
         self._first_start = own.now()
         self._casts = False
+        self._as_is: tuple[int, ...] = ()
         self._is_whole = False
         self._replans = Replans(lambda: own.definitions)
         # An attempt of an earlier life may be prepared somewhere, with other rows: no two have one number. It is drawn,
@@ -380,6 +384,7 @@ class Writing:
             except WholeNeeded:
                 assert not self._is_whole, "then all columns are given"
                 self._is_whole = True
+                self._casts = False  # other values are given then
             except (StaleSchema, EngineEnded) as error:
                 await self._again(error, statement)
             except SkerryError as error:
@@ -391,7 +396,8 @@ class Writing:
 
     async def _planned(self) -> Planned:
         made = await planned_change(
-            self._planner, msgspec.structs.replace(self._message(), casts=self._casts, is_whole=self._is_whole)
+            self._planner,
+            msgspec.structs.replace(self._message(), casts=self._casts, as_is=self._as_is, is_whole=self._is_whole),
         )
         assert made.wanted is not None
         self.wanted, self.warnings = made.wanted, made.planned.warnings
@@ -404,6 +410,7 @@ class Writing:
     def _check(self, schema: Schema) -> None:
         assert self.wanted is not None
         if needs_casts(self.wanted, schema.columns):
+            self._as_is = cast_here(self.wanted, schema.columns)
             raise CastsNeeded
 
     async def _overflow(self) -> Sink:

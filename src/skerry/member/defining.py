@@ -8,9 +8,9 @@ from typing import Any, assert_never
 
 from skerry.config import Config, Role
 from skerry.member import clock
-from skerry.model.errors import OutcomeUnknown, SiteError, SkerryError, UserError
+from skerry.model.errors import OutcomeUnknown, SiteError, SkerryError, UserError, unsure
 from skerry.model.ids import QueryId
-from skerry.model.limits import CATCH_UP_S, DEFINE_WAIT_S, DEFINED_WAIT_S, KEEP_PAUSE_S
+from skerry.model.limits import CATCH_UP_S, DEFINE_WAIT_S, DEFINED_WAIT_S, KEEP_PAUSE_S, REACH_KEEPER_S
 from skerry.model.rights import Rights
 from skerry.model.sharded import Alter, BucketMap, Create, OwnTable, Recall, Wish, numbered
 from skerry.tables.catalogue import Follower, Instruction, Keep, Keeper, Kept, Send
@@ -27,7 +27,10 @@ def keeper_of(config: Config) -> str:
 
 
 class Defining:
-    """`keep` writes definitions and makes them those of this member; `up`: members that have a connection."""
+    """`keep` writes definitions and makes them those of this member; `up`: members that have a connection.
+
+    `reach`: whether one has; one that has none is dialled.
+    """
 
     def __init__(
         self,
@@ -39,7 +42,8 @@ class Defining:
         own: Callable[[Coroutine[Any, Any, None], str], None],
         up: Callable[[], Iterable[str]],
         rights_of: Callable[[str, tuple[str, ...]], Rights],
-        moment: Callable[[], int],
+        moment: Callable[[int], int],
+        reach: Callable[[str], bool] = lambda _: True,
     ) -> None:
         self.keeper = keeper_of(config)
         self._member = member
@@ -49,6 +53,8 @@ class Defining:
         self._up = up
         self._rights_of = rights_of
         self._moment = moment
+        self._reach = reach
+        self._linking: list[asyncio.Future[SiteError | None]] = []  # who waits for a connection to the keeper
         self._defining: dict[QueryId, asyncio.Future[Defined]] = {}
         self._asking: list[asyncio.Future[None]] = []
         self.named_by: Callable[[str, frozenset[str]], str] = lambda *_: ""  # as OwnTables has it
@@ -61,15 +67,22 @@ class Defining:
 
     # --- what this member asks for ------------------------------------------------------------------------------------
     async def define(self, query: QueryId, wish: Wish, rights: Rights) -> None:
-        """Until it is durable, and known to all members that are up; the keeper's error if it refuses."""
+        """Until it is durable, and known to all members that are up; the keeper's error if it refuses.
+
+        Nothing was changed by any error but OutcomeUnknown.
+        """
         await self._asked(query, wish, rights)
 
     async def was_defined(self, query: QueryId, rights: Rights) -> bool:
-        """Whether this statement, which was sent before, has changed definitions."""
-        return (await self._asked(query, Recall(), rights)).version > 0
+        """Whether this statement, which was sent before, has changed definitions; OutcomeUnknown if nobody tells."""
+        try:
+            return (await self._asked(query, Recall(), rights)).version > 0
+        except SkerryError as error:
+            raise unsure(query, error) from error
 
     async def _asked(self, query: QueryId, wish: Wish, rights: Rights) -> Defined:
-        request = Define(query, wish, rights.user, rights.roles)
+        request = Define(query, wish, rights.user, rights.roles, self._moment(0))
+        await self._reach_keeper()
         answer: asyncio.Future[Defined] = asyncio.get_running_loop().create_future()
         self._defining[query] = answer
         try:
@@ -86,6 +99,38 @@ class Defining:
         if defined.failure is not None:
             raise error_of(defined.failure)
         return defined
+
+    async def _reach_keeper(self) -> None:
+        """SiteError if it has no connection: then nothing is sent to it, and nothing can have been changed.
+
+        A connection that is lost is dialled once more: it may have been that of the keeper's earlier life.
+        """
+        until, losses = clock.now() + REACH_KEEPER_S, 0
+        while not self._reach(self.keeper):
+            linked: asyncio.Future[SiteError | None] = asyncio.get_running_loop().create_future()
+            self._linking.append(linked)
+            try:
+                error = await asyncio.wait_for(linked, max(0.0, until - clock.now()))
+            except TimeoutError:
+                error, losses = SiteError(f"no connection within {REACH_KEEPER_S:g} s"), 1
+            finally:
+                self._linking.remove(linked)
+            if error is not None and (losses := losses + 1) > 1:
+                raise SiteError(
+                    f"{self.keeper} keeps the definitions of tables, and cannot be reached: {error.message}; nothing "
+                    "was changed",
+                    member=self.keeper,
+                    suggestion=f"tables are read and written meanwhile; try again when {self.keeper} is up",
+                )
+
+    def linked(self, peer: str) -> None:
+        """There is a connection to that member."""
+        self._tell_linking(peer, None)
+
+    def _tell_linking(self, peer: str, error: SiteError | None) -> None:
+        for waiting in self._linking if peer == self.keeper else ():
+            if not waiting.done():
+                waiting.set_result(error)
 
     async def catch_up(self) -> None:
         """Asks the keeper whether there are newer definitions; without an answer those that are known have to do."""
@@ -122,8 +167,16 @@ class Defining:
         except SkerryError as error:
             self._send(sender, Defined(message.query, failure=failure_of(error, self._member)))
             return
-        self._do(self._core.define(sender, message, self._up(), clock.now(), self._moment()))
+        self._do(self._core.define(sender, message, self._up(), clock.now(), self._moment_after(message.clock)))
         asyncio.get_running_loop().call_later(DEFINE_WAIT_S + 0.1, self._tick)
+
+    def _moment_after(self, seen: int) -> int:
+        """Later than what who asks has seen: of a table that is dropped and made again, the new one begins then. By the
+        clock here, if that is too far behind."""
+        try:
+            return self._moment(seen)
+        except SiteError:
+            return self._moment(0)
 
     def _refuse(self, message: Define) -> None:
         """UserError if the user may not define this table."""
@@ -179,6 +232,7 @@ class Defining:
             self._do(self._follower.up())
 
     def peer_lost(self, peer: str, error: SiteError) -> None:
+        self._tell_linking(peer, error)
         if peer == self.keeper:
             self._caught_up()
             for answer in self._defining.values():

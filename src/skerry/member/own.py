@@ -92,8 +92,13 @@ class OwnTables:
         up: Callable[[], Iterable[str]],
         on_write: Callable[[QueryId, Part, list[str]], None],
         limits: CommitLimits | None = None,
+        reach: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """`up`: the members that have a connection. `on_write` is told of writes, and raises if none may be now."""
+        """`up`: the members that have a connection. `on_write` is told of writes, and raises if none may be now.
+
+        `reach`: whether another member has a connection; one that has none is dialled, and `peer_up`, `peer_back` or
+        `peer_lost` follows.
+        """
         self._catalogue = Catalogue()
         self._member = member
         self._config = config
@@ -102,6 +107,7 @@ class OwnTables:
         self._up = up
         self._on_write = on_write
         self._send = send
+        self._reach = reach
         self._own = own
         self._workers = workers
         self._limits = limits or CommitLimits()
@@ -154,6 +160,7 @@ class OwnTables:
             self._send,
             self._own,
             self._moved,
+            self._reach,
         )
         self._staging = Staging(self._member, self._folder, self._workers, self._send, self._own, self._admit)
         self._defining = Defining(
@@ -166,6 +173,7 @@ class OwnTables:
             self._up,
             self._rights_of,
             self.now,
+            self._reach,
         )
         self._defining.named_by = self.named_by
         if self._store is not None and self._flusher is not None:
@@ -182,6 +190,14 @@ class OwnTables:
     def peer_up(self, peer: str) -> None:
         if self._defining is not None:
             self._defining.peer_up(peer)
+        self.peer_back(peer)
+
+    def peer_back(self, peer: str) -> None:
+        """It has a connection, of whatever session: what waited for one is sent."""
+        if self._defining is not None:
+            self._defining.linked(peer)
+        if self._committing is not None:
+            self._committing.up(peer)
 
     def peer_lost(self, peer: str, error: SiteError) -> None:
         if self._defining is not None:
@@ -281,6 +297,11 @@ class OwnTables:
     def version(self) -> int:
         """Of all definitions."""
         return self._catalogue.version
+
+    @property
+    def tables_upto(self) -> int:
+        """The number of the next table, as far as it is known here: no table has had it."""
+        return self._catalogue.next_id
 
     @property
     def kept(self) -> Kept:
@@ -548,7 +569,10 @@ class OwnTables:
         decider = self._decider()
         while True:
             txn, first_start = TransactionId(query, RECALL_ATTEMPT), self._core.now()
-            outcome = await self._core.submit(txn, first_start, {}, 0, decider)
+            try:
+                outcome = await self._core.submit(txn, first_start, {}, 0, decider)
+            except SkerryError as error:  # nobody was asked
+                raise unsure(query, error) from error
             if outcome.state is State.COMMITTED:
                 return Known(first_start, outcome.commit_ts, outcome.rows)
             if outcome.state is State.UNKNOWN:

@@ -221,9 +221,12 @@ class Member:
             self.rulebook.rights_of,
             self._peers_up,
             self._wrote,
+            reach=self._reach,
         )
         self.own_tables.on_flushed = self._statistics_changed
-        self.transactions = Transactions(self.name, self.limits, self.own_tables.now)
+        self.transactions = Transactions(
+            self.name, self.limits, self.own_tables.now, lambda: self.own_tables.tables_upto
+        )
         self.own_tables.named_by = self.rulebook.names
         self.changing = Changing(
             self.name,
@@ -287,6 +290,13 @@ class Member:
 
     def _peers_up(self) -> list[str]:
         return [name for name in self.config.members if name != self.name and self.peers.state(name) == "up"]
+
+    def _reach(self, member: str) -> bool:
+        """Whether it can be sent something now. If not, it is dialled."""
+        if member == self.name or self.peers.state(member) == "up":
+            return True
+        self.peers.reach(member)
+        return False
 
     async def _change(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         work = Work(self.planner, self.own_tables.defining, self._runs.gather)
@@ -530,6 +540,7 @@ class Member:
     def _peer_back(self, peer: str, heard_at: float) -> None:
         self._spares.drop(peer)
         self.taking_part.peer_back(peer, heard_at)
+        self.own_tables.peer_back(peer)
 
     def _peer_lost(self, peer: str, error: SiteError) -> None:
         self._spares.drop(peer)

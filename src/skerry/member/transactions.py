@@ -15,7 +15,7 @@ from skerry.member.initiator import Reading
 from skerry.member.requests import CountAnswer, RunStatement
 from skerry.model import trace
 from skerry.model.amounts import counted
-from skerry.model.errors import Overloaded, RolledBack, SqlError, UserError
+from skerry.model.errors import Overloaded, RolledBack, SiteError, SqlError, UserError
 from skerry.model.fragment import Plan, TableLeaf
 from skerry.model.ids import QueryId
 from skerry.model.limits import (
@@ -32,10 +32,22 @@ from skerry.tables.transaction import Transaction
 
 
 class Open:
-    """One that has begun. `turn`: its writes, and its end, come one after the other."""
+    """One that has begun. `turn`: its writes, and its end, come one after the other.
 
-    def __init__(self, query: QueryId, begun_by: RunStatement, client: str, resume_s: float, held: Transaction) -> None:
+    `tables_upto`: the number that the next table would have had when it began.
+    """
+
+    def __init__(
+        self,
+        query: QueryId,
+        begun_by: RunStatement,
+        client: str,
+        resume_s: float,
+        held: Transaction,
+        tables_upto: int,
+    ) -> None:
         self.query = query
+        self._tables_upto = tables_upto
         self.begun_by = begun_by.query
         self.user = begun_by.user
         self.share = begun_by.share
@@ -49,6 +61,7 @@ class Open:
         self.running = 0
         self.commit: tuple[QueryId, asyncio.Future[CountAnswer]] | None = None
         self.counts: OrderedDict[QueryId, CountAnswer] = OrderedDict()
+        self.is_doubted = False  # a COMMIT of it was sent, and nobody has told what came of it
         self.over: RolledBack | None = None  # why nothing comes of it any more
 
     @property
@@ -61,6 +74,17 @@ class Open:
         if self.over is not None:
             raise RolledBack(self.over.message, suggestion=self.over.suggestion)
 
+    def check_made(self, table: int, name: str) -> None:
+        """SiteError for a table that was not known when it began: at its moment another may have had this name.
+
+        By number, for the clocks of who made the table and of who began the transaction may differ.
+        """
+        if table >= self._tables_upto:
+            raise SiteError(
+                f"table {name} cannot be read or written in this transaction: it was made later than that began",
+                suggestion="ROLLBACK, and begin it again",
+            )
+
     def counted(self, query: QueryId, answer: CountAnswer) -> None:
         """For a client that lost the answer, and says the statement again."""
         self.counts[query] = answer
@@ -71,10 +95,12 @@ class Open:
 class Transactions:
     """Belongs to the member's loop."""
 
-    def __init__(self, member: str, limits: Limits, now_ts: Callable[[], int]) -> None:
+    def __init__(self, member: str, limits: Limits, now_ts: Callable[[], int], tables_upto: Callable[[], int]) -> None:
+        """`tables_upto`: the number of the next table, as far as it is known here."""
         self._member = member
         self._limits = limits
         self._now_ts = now_ts
+        self._tables_upto = tables_upto
         self._open: dict[str, Open] = {}
         self._ended: OrderedDict[str, tuple[str, str]] = OrderedDict()  # whose it was, and why it ended
         self._commits: OrderedDict[QueryId, tuple[str, CountAnswer]] = OrderedDict()
@@ -102,7 +128,8 @@ class Transactions:
                 suggestion="COMMIT or ROLLBACK some of them; skerry ps shows them",
             )
         held = Transaction(self._now_ts(), COMPUTED_ROWS, min(COMPUTED_BYTES, limits.frame_bytes // 2))
-        begun = Open(QueryId(self._member, uuid.uuid4().hex), statement, client, resume_s, held)
+        query = QueryId(self._member, uuid.uuid4().hex)
+        begun = Open(query, statement, client, resume_s, held, self._tables_upto())
         self._open[begun.query.local] = begun
         return begun
 
@@ -139,6 +166,7 @@ class Transactions:
         assert ended.commit is not None
         query, ended.commit = ended.commit[0], None
         self.end(ended, "what came of its COMMIT is not known")
+        ended.is_doubted = True
         self._doubted[query] = ended
         if len(self._doubted) > TRANSACTIONS_DOUBTED:
             self._doubted.popitem(last=False)
@@ -228,7 +256,10 @@ class Transactions:
             raise SqlError("AS OF is not there within a transaction", suggestion="COMMIT or ROLLBACK first")
         found = self.of(statement)
         leaves = (leaf for fragment in plan.fragments for leaf in fragment.leaves if isinstance(leaf, TableLeaf))
-        read = {tables[leaf.table.lower()] for leaf in leaves if leaf.table.lower() in tables}
+        read = set[int]()
+        for name in {leaf.table.lower(): leaf.table for leaf in leaves if leaf.table.lower() in tables}.values():
+            read.add(tables[name.lower()])
+            found.check_made(tables[name.lower()], name)
         if not read:
             return Reading()
         return Reading(found.held.read_ts, found.held.changes(read.__contains__))

@@ -91,6 +91,7 @@ class Within:
 
     async def hold(self, begun: Open, statement: RunStatement, routed: Routed, table: OwnTable) -> CountAnswer:
         """The transaction sees it from now on. StaleSchema if members know the table otherwise."""
+        begun.check_made(table.id, table.name)
         if not routed.parts:
             return CountAnswer(0)
         found = await self._finding.ask(statement.query, routed.parts, begun.held.read_ts)
@@ -175,7 +176,8 @@ class Within:
             try:
                 outcome = await self._own.submit(txn, read_ts, parts, read_ts)
             except SkerryError as error:
-                raise _refused(begun.query, error) from error
+                # That this COMMIT was not sent says nothing of one that was sent before.
+                raise unsure(txn.query, error) if begun.is_doubted else _refused(begun.query, error) from error
             if outcome.state is State.COMMITTED:
                 return CountAnswer(0, commit_ts=outcome.commit_ts, transaction=OVER)
             failure = error_of(outcome.failure) if outcome.failure is not None else InternalError("no reason was told")

@@ -255,6 +255,7 @@ DEFINED_KEPT = 1000
 # For the keeper's answer, which waits for others; and whether it knows more
 DEFINED_WAIT_S = 15.0
 CATCH_UP_S = 2.0
+REACH_KEEPER_S = 5.0  # for a connection to the keeper, before a statement is sent to it
 STATUS_WAIT_S = 3.0  # for each member's part of SHOW TABLE STATUS
 # A move of a group: bytes of files that go at once, for which writes to them wait; for the source to have sent them,
 # and how long it then keeps them for a commit that does not come; attempts, and the pause before the next; the least
@@ -328,6 +329,8 @@ class CommitLimits(msgspec.Struct, frozen=True):
     read_wait_s: float = 10.0
     # for the answer of a decider elsewhere, and of all members about an id: longer than a decider waits for votes
     answer_wait_s: float = 15.0
+    # for a connection to that decider, where nothing has been sent to it yet: as long as a read waits for one
+    reach_wait_s: float = 5.0
     # and so much longer for each write at the member that has most: 20 s for 100,000
     write_wait_s: float = 0.0002
     # for a vote on staged rows: keys are compared and files are written before it

@@ -6,6 +6,7 @@ those where `needs_query` is said, the query is made that gives keys and values,
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -88,15 +89,18 @@ def analyse_change(
     *,
     needs_query: bool = False,
     casts: bool = False,
+    as_is: Sequence[int] = (),
     is_whole: bool = False,
     variables: Mapping[str, Variable] = MappingProxyType({}),
 ) -> Change | Definition:
     """The one statement of `text`; SqlError says what is wrong with it, and where.
 
-    `casts`: its query gives values of the columns' own types; `is_whole`: and all columns of rows that are updated.
-    TRUNCATE is a Delete where a query is needed.
+    `casts`: its query gives values of the columns' own types, but for those numbered `as_is`; `is_whole`: and all
+    columns of rows that are updated. TRUNCATE is a Delete where a query is needed.
     """
-    return _read(text, limits, variables, values, known, needs_query=needs_query, casts=casts, is_whole=is_whole)
+    return _read(
+        text, limits, variables, values, known, needs_query=needs_query, casts=casts, as_is=as_is, is_whole=is_whole
+    )
 
 
 def analyse_constants(
@@ -111,8 +115,11 @@ def analyse_constants(
 
 
 def analyse_load(text: str, known: Known, limits: Limits) -> Insert:
-    """INSERT … VALUES (?, …), whose values are a client's batches of rows; `rows` is None."""
-    reader = _Reader(statement_tokens(text, limits), Given(text, None, known, {}), known, False, False, False)
+    """INSERT … VALUES (?, …), whose values are a client's batches of rows; `rows` is None.
+
+    Its client's user has not written that: no error shows it.
+    """
+    reader = _Reader(statement_tokens(text, limits), Given("", None, known, {}), known, False, False, False)
     try:
         if not reader.grammar.take_words("INSERT"):
             raise SqlError("rows are loaded by INSERT INTO … VALUES (?, …)")
@@ -147,13 +154,14 @@ def _read(
     *,
     needs_query: bool = False,
     casts: bool = False,
+    as_is: Sequence[int] = (),
     is_whole: bool = False,
     binds: bool = True,
 ) -> Change | Definition:
     try:
         tokens, moments = taken_out(statement_tokens(text, limits, variables), text)
         reader = _Reader(tokens, Given(text, values, known, variables), known, needs_query, casts, binds, moments)
-        reader.is_whole = is_whole
+        reader.is_whole, reader.as_is = is_whole, as_is
         return reader.read()
     except RecursionError:
         raise SqlError("the statement is nested too deeply") from None
@@ -180,6 +188,7 @@ class _Reader:
         self.binds = binds
         self.moments = moments
         self.is_whole = False
+        self.as_is: Sequence[int] = ()
 
     def read(self) -> Change | Definition:
         grammar = self.grammar
@@ -325,7 +334,7 @@ class _Reader:
         if said.policy is Policy.REPLACE:
             self.known.check_may("update", table)
         columns = self._places(table, said.columns)
-        self._check_missing(table, columns, said.name)
+        self._check_missing(table, columns, said.name, "the rows that are loaded must have it")
         rows = [self._row(row, table, columns, place) for place, row in enumerate(said.rows or (), 1)]
         if len(rows) != 1 or not all(isinstance(value, exp.Placeholder) for value in rows[0]):
             raise SqlError("rows are loaded by INSERT INTO … VALUES (?, …): one row of markers")
@@ -353,12 +362,16 @@ class _Reader:
         names = [f"{_VALUE}{number}" for number in range(len(columns))]
         alias = exp.TableAlias(this=_name(_GIVEN), columns=[_name(name) for name in names])
         given = [column_of(name, _GIVEN) for name in names]
-        casts = [self._cast(value, table, place) for value, place in zip(given, columns, strict=True)]
+        pairs = enumerate(zip(given, columns, strict=True))
+        casts = [self._cast(value, table, place, number) for number, (value, place) in pairs]
         listed = [exp.Alias(this=value, alias=_name(name)) for value, name in zip(casts, names, strict=True)]
         return exp.Select(expressions=listed, from_=exp.From(this=exp.Subquery(this=query, alias=alias)))
 
-    def _cast(self, value: exp.Expr, table: OwnTable, place: int) -> exp.Expr:
-        return exp.Cast(this=value, to=parse_type(table.columns[place].type)) if self.casts else value
+    def _cast(self, value: exp.Expr, table: OwnTable, place: int, number: int) -> exp.Expr:
+        """`number`: of the value among those that the query gives."""
+        if not self.casts or number in self.as_is:
+            return value
+        return exp.Cast(this=value, to=parse_type(table.columns[place].type))
 
     def _places(self, table: OwnTable, names: list[exp.Identifier] | None) -> tuple[int, ...]:
         if names is None:
@@ -378,10 +391,16 @@ class _Reader:
             raise error_at(f"table {table.name} has no column {name.name[:100]}{nearest}", self.text, name)
         return place
 
-    def _check_missing(self, table: OwnTable, columns: tuple[int, ...], name: exp.Table) -> None:
+    def _check_missing(
+        self,
+        table: OwnTable,
+        columns: tuple[int, ...],
+        name: exp.Table,
+        must: str = "the INSERT must give it a value",
+    ) -> None:
         for place, column in enumerate(table.columns):
             if place not in columns and not column.is_nullable and column.default is None:
-                message = f"column {column.name} is NOT NULL and has no default: the INSERT must give it a value"
+                message = f"column {column.name} is NOT NULL and has no default: {must}"
                 raise error_at(message, self.text, name)
 
     def _check_width(self, query: exp.Expr, table: OwnTable, columns: tuple[int, ...]) -> None:
@@ -437,10 +456,10 @@ class _Reader:
         else:
             places = list(trees)
         listed = [
-            self._cast(self._or_default(trees[place], table, place), table, place)
+            self._cast(self._or_default(trees[place], table, place), table, place, number)
             if place in trees
             else column_of(table.columns[place].name, alias)
-            for place in places
+            for number, place in enumerate(places)
         ]
         query = self._keyed_query(said, table, alias, listed, list(assignments.values()))
         return Update(table, self.text, query.parameters, query, reason, tuple(trees.items()), None)
@@ -486,11 +505,11 @@ class _Reader:
         self._refuse_moments()
         self._needs_query(reason, table)
         merging = Merging(said, table, self.given)
-        clauses = []
+        clauses, given = [], itertools.count()
         for number, clause in enumerate(said.clauses):
             values = self._merge_values(merging, clause, table)
             for place, value in values.items():
-                merging.add(number, self._cast(value, table, place))
+                merging.add(number, self._cast(value, table, place, next(given)))
             clauses.append((clause.action, tuple(values)))
         query = self._bound_query(merging.query(), self.grammar.tokens)
         return Merge(table, self.text, query.parameters, query, reason, tuple(clauses), merging.may_match_again)

@@ -27,6 +27,7 @@ _EXACT = re.compile(r"([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[Bb]))([Bb][Dd])?")
 _DOUBLE = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[Ee][+-]?[0-9]+)?[Dd]?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MOMENT = re.compile(rf"{_DATE.pattern}[ T][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(?:\.[0-9]{{1,6}})?")
+_OFFSET = re.compile(r"(?:Z|[+-](?:0[0-9]|1[0-7]):[0-5][0-9]|[+-]18:00)")
 _FLOAT_WHOLE = 2**53  # larger whole numbers would be rounded twice on their way to a float
 _CONTEXT = Context(prec=100)  # more than two decimals have together: nothing here is rounded but to a column's scale
 
@@ -115,16 +116,22 @@ def _fits(value: int, kind: str) -> bool:
 
 
 def _moment(kind: str, text: str) -> Any:
-    """Whole dates and times alone: what else Spark reads (`2024-1`, a zone, `epoch`) is left to it."""
+    """Whole dates and times alone, with an offset or without: what else Spark reads (`2024-1`, a zone's name, `epoch`)
+    is left to it."""
     try:
         if kind == "DATE" and _DATE.fullmatch(text):
             return dt.date.fromisoformat(text)
-        if kind in ("TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ") and _MOMENT.fullmatch(text):
-            at, _, fraction = text.partition(".")
+        if kind in ("TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ") and (begun := _MOMENT.match(text)):
+            at, _, fraction = begun[0].partition(".")
             micros = int(fraction.ljust(6, "0")) if fraction else 0
             moment = dt.datetime.fromisoformat(at).replace(microsecond=micros)
-            return moment if kind == "TIMESTAMP_NTZ" else moment.replace(tzinfo=dt.UTC)  # all sessions are in UTC
-    except ValueError:
+            offset = text[begun.end() :]
+            if kind == "TIMESTAMP_NTZ" and not offset:
+                return moment
+            if kind != "TIMESTAMP_NTZ" and (not offset or _OFFSET.fullmatch(offset)):
+                zone = dt.datetime.strptime(offset, "%z").tzinfo if offset else dt.UTC  # all sessions are in UTC
+                return moment.replace(tzinfo=zone).astimezone(dt.UTC)
+    except (ValueError, OverflowError):
         pass  # the gate refuses a date that no calendar has; the rest is Spark's
     raise Unsure(f"{kind} '{text[:40]}' is read by Spark")
 

@@ -23,6 +23,11 @@ from skerry.sql.statement import check_said
 
 _SHAPE = "CREATE TABLE t (a BIGINT, …) PRIMARY KEY (a) DISTRIBUTED BY (a)"
 _OPTIONS = ("buckets",)
+_MOMENTS = {
+    "timestamp": "write TIMESTAMP '2024-01-31 12:00:00', which is UTC, or an offset behind it: '…+02:00'",
+    "timestamp_ntz": "write TIMESTAMP_NTZ '2024-01-31 12:00:00', without a zone",
+    "date": "write DATE '2024-01-31'",
+}
 _OWN_PREFIX = "skerry_"
 
 
@@ -94,7 +99,8 @@ def _check_default(column: OwnColumn, defined: Defined, text: str) -> None:
     except Misfit as error:
         raise error_at(f"the default of {column.name}: {error.message}", text, default) from None
     except Unsure:
-        raise error_at(f"the default of {column.name} is no {column.type}: write it as one", text, default) from None
+        advice = _MOMENTS.get(column.type, "write it as one")
+        raise error_at(f"the default of {column.name} is no {column.type}: {advice}", text, default) from None
     if value is None and not column.is_nullable:
         raise error_at(f"the default of {column.name} is NULL, which the column does not take", text, default)
 

@@ -1,16 +1,20 @@
-"""Who asks another member for a commit, or how one ended: says it again until it is answered or time is up. Pure."""
+"""Who asks another member for a commit, or how one ended: says it again until it is answered or time is up. Pure.
+
+A commit whose request was never sent, because nobody could reach its decider, is none: that is told soon, and for
+certain. Once it may have been sent, only an answer tells.
+"""
 
 from __future__ import annotations
 
 import msgspec
 
 from skerry.model.commits import TransactionId
-from skerry.model.errors import Overloaded, TimedOut
+from skerry.model.errors import Overloaded, SiteError, SkerryError, TimedOut
 from skerry.model.ids import QueryId
 from skerry.model.limits import CommitLimits
 from skerry.tables.clock import At
 from skerry.tables.decider import longer_s
-from skerry.tables.instructions import Answer, Instruction, Send, Tell
+from skerry.tables.instructions import Answer, Instruction, Send, Tell, Unsent
 from skerry.wire.commit_messages import AskOutcome, Outcome, OutcomeOf, State, Submit
 from skerry.wire.values import failure_of
 
@@ -22,6 +26,10 @@ class _Submission(msgspec.Struct):
     until: float
     repeat_at: float
     pause_s: float  # until it is said again: doubled each time, for a request may be large
+    reach_until: float  # for a connection, if it was never sent
+    sends: int = 1  # those that the shell has not withheld: it may have been sent so often
+    is_withheld: bool = False  # the last of them
+    losses: int = 0  # of connections that were dialled for it
 
 
 class _Inquiry(msgspec.Struct):
@@ -51,8 +59,51 @@ class Asking:
             return [Answer(outcome)]
         pause_s = self._limits.repeat_s
         wait_s = self._limits.answer_wait_s + longer_s(request, self._limits)
-        self._submissions[request.txn] = _Submission(request, decider, wait_s, at.s + wait_s, at.s + pause_s, pause_s)
+        self._submissions[request.txn] = _Submission(
+            request, decider, wait_s, at.s + wait_s, at.s + pause_s, pause_s, at.s + self._limits.reach_wait_s
+        )
         return [Send(decider, request)]
+
+    def withheld(self, txn: TransactionId) -> None:
+        """One Send of it was not carried out: its decider has no connection, and is being dialled."""
+        if (submission := self._submissions.get(txn)) is not None:
+            submission.sends -= 1
+            submission.is_withheld = True
+
+    def up(self, member: str, at: At) -> list[Instruction]:
+        """It has a connection: what was withheld goes out."""
+        instructions: list[Instruction] = []
+        for submission in self._submissions.values():
+            if submission.decider == member and submission.is_withheld:
+                if not submission.sends:
+                    submission.until = at.s + submission.wait_s
+                instructions.append(self._send(submission))
+        return instructions
+
+    def lost(self, member: str, error: SkerryError) -> list[Instruction]:
+        """Dialled once more: the connection may have been that of the member's earlier life."""
+        instructions: list[Instruction] = []
+        for submission in list(self._submissions.values()):
+            if submission.decider == member and not submission.sends:
+                submission.losses += 1
+                is_first = submission.losses == 1
+                instructions.append(self._send(submission) if is_first else self._unsent(submission, error))
+        return instructions
+
+    @staticmethod
+    def _send(submission: _Submission) -> Instruction:
+        submission.sends += 1
+        submission.is_withheld = False
+        return Send(submission.decider, submission.request)
+
+    def _unsent(self, submission: _Submission, error: SkerryError) -> Instruction:
+        del self._submissions[submission.request.txn]
+        failure = SiteError(
+            f"{error.message}; nothing was written",
+            member=submission.decider,
+            suggestion=f"try again when {submission.decider} can be reached",
+        )
+        return Unsent(submission.request.txn, failure_of(failure))
 
     def answered(self, sender: str, outcome: Outcome) -> list[Instruction]:
         submission = self._submissions.get(outcome.txn)
@@ -93,13 +144,15 @@ class Asking:
     def tick(self, at: At) -> list[Instruction]:
         instructions: list[Instruction] = []
         for txn, submission in list(self._submissions.items()):
-            if at.s >= submission.until:
+            if not submission.sends and at.s >= submission.reach_until:
+                instructions.append(self._unsent(submission, self._unreached(submission)))
+            elif at.s >= submission.until:
                 del self._submissions[txn]
                 instructions.append(Answer(Outcome(txn, State.UNKNOWN, failure=failure_of(self._unheard(submission)))))
             elif at.s >= submission.repeat_at:
                 submission.pause_s *= 2
                 submission.repeat_at = at.s + submission.pause_s
-                instructions.append(Send(submission.decider, submission.request))
+                instructions.append(self._send(submission))
         for query, inquiry in list(self._inquiries.items()):
             if at.s >= inquiry.until:
                 instructions.append(self._tell(query))
@@ -107,6 +160,9 @@ class Asking:
                 inquiry.repeat_at = at.s + self._limits.repeat_s
                 instructions += [Send(member, inquiry.ask) for member in sorted(inquiry.silent)]
         return instructions
+
+    def _unreached(self, submission: _Submission) -> SiteError:
+        return SiteError(f"site {submission.decider} is down: no connection within {self._limits.reach_wait_s:g} s")
 
     def _unheard(self, submission: _Submission) -> TimedOut:
         return TimedOut(

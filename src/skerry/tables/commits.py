@@ -198,10 +198,19 @@ class Commits:
                 return self._decider.done(message)
 
     def lost(self, member: str, error: SkerryError, at: At) -> list[Instruction]:
-        """Nobody can reach that member now. It may be back any time: only what waits for its vote need not wait."""
-        return self._settle(self._decider.lost(member, error), at)
+        """Nobody can reach that member now. It may be back any time: only what waits for its vote need not wait, nor
+        what was never sent to it."""
+        return self._settle([*self._decider.lost(member, error), *self._asking.lost(member, error)], at)
+
+    def up(self, member: str, at: At) -> list[Instruction]:
+        """There is a connection to that member, again or for the first time."""
+        return self._settle(self._asking.up(member, at), at)
 
     # --- what the shell has done -----------------------------------------------------------------
+    def withheld(self, txn: TransactionId) -> None:
+        """A Submit of it was not sent, for its decider has no connection. That is dialled; `up` or `lost` tells."""
+        self._asking.withheld(txn)
+
     def looked(self, txn: TransactionId, number: int, looked: Looked, at: At) -> list[Instruction]:
         return self._settle(self._participant.looked(txn, number, looked, at), at)
 

@@ -26,7 +26,7 @@ from skerry.tables.columns import arrow_schema, change_schema
 from skerry.tables.keys import encode_keys
 from skerry.tables.routing import Routed, placed
 from skerry.tables.rows import encode_rows
-from skerry.tables.storing import is_exact, takes
+from skerry.tables.storing import hides_reals, is_cast_here, is_exact, stored_as, takes
 from skerry.tables.ways import default_of
 from skerry.tables.writes import deletes_of, writes_of
 
@@ -94,7 +94,26 @@ def needs_casts(wanted: Wanted, given: Sequence[Column]) -> bool:
                 f"{column.type}, and takes no {value.type}",
                 suggestion=f"CAST(… AS {column.type.upper()}) says what is meant",
             )
-    return not all(is_exact(column.type, value.type) for column, value in zip(columns, values, strict=True))
+        if hides_reals(column.type, value.type):
+            raise SqlError(
+                f"column {column.name} of {table.name} is {column.type}, and {value.type} is given: floating point "
+                "numbers inside of others are not made decimals",
+                suggestion=f"CAST(… AS {column.type.upper()}) says what is meant (Sail casts it inexactly)",
+            )
+    return any(
+        not is_exact(column.type, value.type) and not is_cast_here(column.type, value.type)
+        for column, value in zip(columns, values, strict=True)
+    )
+
+
+def cast_here(wanted: Wanted, given: Sequence[Column]) -> tuple[int, ...]:
+    """Which of the values no engine casts: the member does (`storing.stored_as`)."""
+    pairs = zip(wanted.places, given[wanted.key_width :], strict=True)
+    return tuple(
+        number
+        for number, (place, value) in enumerate(pairs)
+        if is_cast_here(wanted.table.columns[place].type, value.type)
+    )
 
 
 def routed_rows(
@@ -262,7 +281,7 @@ def _update(
     places = {schema.get_field_index(name): name for name in table.primary_key}
     is_moved = np.zeros(len(encoded), np.bool_)
     if places.keys() & values.keys():
-        new = [_stored(table, place, values[place].cast(schema.field(place).type)) for place in places]
+        new = [_stored(table, place, stored_as(values[place], schema.field(place).type)) for place in places]
         moved = encode_keys(table.primary_key, new)
         is_moved = np.array([old != key for old, key in zip(encoded, moved, strict=True)], np.bool_)
     set_to = {place: array for place, array in values.items() if place not in places}
@@ -284,7 +303,7 @@ def _patches(table: OwnTable, values: dict[int, pa.Array], count: int) -> Iterab
     if not values:
         return [encode_patch([])] * count
     schema, places = arrow_schema(table), list(values)
-    stored = [_stored(table, place, array.cast(schema.field(place).type)) for place, array in values.items()]
+    stored = [_stored(table, place, stored_as(array, schema.field(place).type)) for place, array in values.items()]
     set_to = pa.RecordBatch.from_arrays(stored, names=[str(place) for place in places])
     return (encode_patch(list(zip(places, _VALUES.decode(row), strict=True))) for row in encode_rows(set_to))
 
@@ -304,7 +323,7 @@ def whole_rows(wanted: Wanted, given: Iterable[pa.Array]) -> pa.RecordBatch:
     for place, column in enumerate(table.columns):
         kind = schema.field(place).type
         if place in arrays:
-            columns.append(_stored(table, place, arrays[place].cast(kind)))
+            columns.append(_stored(table, place, stored_as(arrays[place], kind)))
         else:
             columns.append(pa.repeat(pa.scalar(default_of(column), kind), count))
     return pa.RecordBatch.from_arrays(columns, schema=schema)

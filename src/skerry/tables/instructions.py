@@ -60,7 +60,10 @@ class Persist(msgspec.Struct, frozen=True):
 
 
 class Send(msgspec.Struct, frozen=True):
-    """May be lost: nothing waits for it that does not say it again."""
+    """May be lost: nothing waits for it that does not say it again.
+
+    A Submit to a member without a connection is not sent: the shell dials it, and calls `withheld`.
+    """
 
     to: str
     message: CommitMessage
@@ -105,6 +108,16 @@ class Answer(msgspec.Struct, frozen=True):
     """To who asked for the commit, here. At most one for each `submit`."""
 
     outcome: Outcome
+
+
+class Unsent(msgspec.Struct, frozen=True):
+    """To who asked for the commit, here, instead of an Answer: this attempt was never sent, and never will be.
+
+    What became of an earlier one of the same statement it does not say.
+    """
+
+    txn: TransactionId
+    failure: Failure
 
 
 class Tell(msgspec.Struct, frozen=True):
@@ -153,6 +166,7 @@ Instruction = (
     | Discard
     | Moved
     | Answer
+    | Unsent
     | Tell
     | ReadReady
     | ReadRefused

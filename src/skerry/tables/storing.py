@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from decimal import ROUND_HALF_UP, Context, Decimal
 from itertools import starmap
 
 import pyarrow as pa
 from pyarrow import types
 
 from skerry.model.columns import BadType
+from skerry.model.errors import UserError
 from skerry.tables.columns import arrow_type
 
 # Digits of the largest number of each, before the point.
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 _VOID = "void"
+_REALS = ("double", "float")
+_CONTEXT = Context(prec=400)  # the largest double has 309 digits before the point
 
 
 def takes(target: str, source: str) -> bool:
@@ -35,6 +40,37 @@ def is_exact(target: str, source: str) -> bool:
     except BadType:
         return False
     return _is_wider(arrow_type(target), given)
+
+
+def is_cast_here(target: str, source: str) -> bool:
+    """Whether the member casts it: Sail multiplies floating point numbers, and gives other digits than Spark."""
+    return source in _REALS and target.startswith("decimal(")
+
+
+def hides_reals(target: str, source: str) -> bool:
+    """Whether such values are inside of others, where only an engine could cast them."""
+    return "decimal(" in target and not target.startswith("decimal(") and any(real in source for real in _REALS)
+
+
+def stored_as(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """As a column of the type keeps them. Floating point numbers become decimals as Spark makes them: by their shortest
+    text, rounded half up, NULL if they are no numbers. UserError for one that does not fit."""
+    if not types.is_decimal(kind) or not types.is_floating(values.type):
+        return values.cast(kind)
+    unit = Decimal((0, (1,), -kind.scale))
+    return pa.array([_exact(value, unit, kind) for value in values.cast(pa.float64()).to_pylist()], kind)
+
+
+def _exact(value: float | None, unit: Decimal, kind: pa.DataType) -> Decimal | None:
+    if value is None or not math.isfinite(value):
+        return None
+    exact = Decimal(repr(value)).quantize(unit, ROUND_HALF_UP, _CONTEXT)
+    if exact and exact.adjusted() >= kind.precision - kind.scale:
+        raise UserError(
+            f"[NUMERIC_VALUE_OUT_OF_RANGE] {value!r} does not fit decimal({kind.precision},{kind.scale}); nothing was "
+            "written"
+        )
+    return exact if exact else exact.copy_abs()
 
 
 def _takes(target: pa.DataType, source: pa.DataType) -> bool:

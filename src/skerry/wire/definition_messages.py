@@ -8,12 +8,13 @@ from skerry.wire.messages import Failure, Message
 
 
 class Define(Message, frozen=True):
-    """To the keeper of definitions. `query` is the client's: said again it is obeyed once."""
+    """To the keeper of definitions. `query` is the client's: said again it is obeyed once. `clock` is the sender's."""
 
     query: QueryId
     wish: Wish
     user: str = ""
     roles: tuple[str, ...] = ()
+    clock: int = 0
 
 
 class Defined(Message, frozen=True):

@@ -254,6 +254,31 @@ def test_values_of_every_type(cluster: LocalCluster) -> None:
         assert "takes no" in str(changed(cursor, f"INSERT INTO cast_to (id, {column}) SELECT 2, {value} WHERE 1 > 2"))
 
 
+def test_floating_point_numbers_in_decimal_columns(cluster: LocalCluster) -> None:
+    """As in Apache Spark, by every way; Sail's own cast gives other digits."""
+    cursor = cluster.connect("oslo").cursor()
+    cursor.execute(
+        "CREATE TABLE exact (id INT, d DECIMAL(38, 10), p DECIMAL(10, 2),"
+        " at TIMESTAMP DEFAULT TIMESTAMP '2024-01-01 00:00:00+02:00') PRIMARY KEY (id) DISTRIBUTED BY (id)"
+    )
+    whole, cent = Decimal("1000000000000000000000000000"), Decimal("1.01")
+    assert changed(cursor, "INSERT INTO exact (id, d, p) VALUES (1, 1e27, 1.005D)") == 1
+    assert cursor.execute("INSERT INTO exact (id, d, p) VALUES (2, ?, ?)", [1e27, 1.005]).rowcount == 1
+    query = "SELECT 3L, x, y FROM (SELECT 1e27 AS x, 1.005D AS y)"  # the number is cast by the engine, the others not
+    assert changed(cursor, f"INSERT INTO exact (id, d, p) {query}") == 1
+    assert changed(cursor, "INSERT INTO exact (id, d, p, at) VALUES (4, 0, 0, DEFAULT)") == 1
+    assert changed(cursor, "UPDATE exact SET d = 1e27, p = CAST(p AS DOUBLE) + 1.005D WHERE id = 4") == 1
+    merged = (
+        "MERGE INTO exact AS t USING (SELECT id FROM range(4, 6)) AS s ON t.id = s.id"
+        " WHEN MATCHED THEN UPDATE SET p = 1.005D WHEN NOT MATCHED THEN INSERT (id, d, p) VALUES (s.id, 1e27, 1.005D)"
+    )
+    assert changed(cursor, merged) == 2
+    assert "NUMERIC_VALUE_OUT_OF_RANGE" in str(changed(cursor, "INSERT INTO exact (id, d) VALUES (9, 1e28)"))
+    found = cursor.execute("SELECT id, d, p, CAST(at AS STRING) FROM exact ORDER BY id").fetchall()
+    assert found == [(number, whole, cent, "2023-12-31 22:00:00") for number in range(1, 6)]
+    cursor.execute("DROP TABLE exact")
+
+
 def test_no_update_is_lost(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     oslo = cluster.connect("oslo").cursor()
     oslo.execute("CREATE TABLE counters (id INT, n INT) PRIMARY KEY (id) DISTRIBUTED BY (id)")

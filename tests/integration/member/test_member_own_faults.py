@@ -20,7 +20,7 @@ from skerry.cli.main import main
 from skerry.config import load
 from skerry.member.requests import RunStatement
 from skerry.model.caller import Caller
-from skerry.model.errors import UserError
+from skerry.model.errors import SiteError, UserError
 from skerry.model.ids import QueryId
 from skerry.model.rights import EVERYTHING
 from skerry.model.sharded import Create, Making, OwnColumn, OwnTable
@@ -68,6 +68,19 @@ def test_statements_that_are_said_again_after_restarts(two_sites: LocalCluster) 
         loaded = cursor.query_id
     for member in ("kiosk", "oslo"):
         two_sites.stop_member(member)
+    # Nothing is sent to a member that is down, so nothing is in doubt.
+    with two_sites.connect("bergen") as connection:
+        cursor = connection.cursor()
+        texts = (f"INSERT INTO t (id) VALUES ({number})" for number in range(100, 200))
+        at_oslo = next(text for text in texts if "oslo" in str(cursor.execute(f"EXPLAIN {text}").fetchall()))
+        for sql, why in (
+            (at_oslo, "site oslo is down: .*nothing was written"),
+            ("CREATE TABLE late (id INT) PRIMARY KEY (id) DISTRIBUTED BY (id)", "oslo keeps .*nothing was changed"),
+            ("DROP TABLE t", "oslo keeps the definitions of tables, .*nothing was changed"),
+        ):
+            with pytest.raises(skerry.OperationalError, match=why) as down:
+                cursor.execute(sql)
+            assert (sql, down.value.code) == (sql, SiteError.code)
     for member in ("oslo", "kiosk"):
         two_sites.start_member(member)
     # What is made once more by others is not touched, either.

@@ -61,8 +61,9 @@ def test_rows_are_loaded_whole_or_not_at_all(two_sites: LocalCluster) -> None:
         (rows(0, 9, "x").set_column(0, "amount", pa.array(["9"] * 9)), "amount is bigint, and takes no string"),
         (rows(0, 9, "x").set_column(1, "ID", pa.array([1 << 40] * 9)), "column id is int, and a value does not fit"),
     ):
-        with pytest.raises(skerry.Error, match=why):
+        with pytest.raises(skerry.Error, match=why) as refused:
             cursor.load("goods", wrong)
+        assert "INSERT" not in str(refused.value)  # nobody has written one
     assert other.execute("SELECT count(*) FROM goods").fetchall() == [(ROWS - 9,)]
     # Rows that exist stay, or are replaced, by the last of those with one key; also those that no file holds yet.
     cursor.execute("UPDATE goods SET name = 'between' WHERE id IN (8, 7, 12)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import pickle
 import shutil
@@ -22,14 +23,14 @@ from skerry.member.own import OwnTables
 from skerry.member.requests import RunStatement
 from skerry.member.resources import Workers
 from skerry.model.commits import Part, TransactionId, Versions
-from skerry.model.errors import SiteError
+from skerry.model.errors import OutcomeUnknown, SiteError
 from skerry.model.ids import QueryId
 from skerry.model.rights import everything
 from skerry.model.sharded import Create, OwnColumn, OwnTable
 from skerry.tables import flush
 from skerry.tables.columns import arrow_schema
 from skerry.tables.writes import writes_of
-from skerry.wire.commit_messages import Decided, Prepare, Refusal, State, Vote
+from skerry.wire.commit_messages import Decided, Prepare, Refusal, State, Submit, Vote
 from skerry.wire.definition_messages import Define, Defined
 from skerry.wire.messages import Message
 
@@ -174,3 +175,84 @@ def test_planners_take_writes_as_they_take_queries() -> None:
     message = pickle.loads(pickle.dumps(PlanChange(statement, {"t": TABLE}, ("oslo",))))
     assert (message.sql, message.share, message.variables) == ("DELETE FROM t", "ann", {})
     assert pickle.loads(pickle.dumps(_plan)) is _plan
+
+
+def test_nothing_is_sent_to_a_member_without_a_connection(tmp_path: Path) -> None:
+    """It is dialled. What was not sent is told for certain, what was sent is not."""
+    text = "cluster: c\nstate: state\nmembers: {bergen: {address: 'h:2'}, oslo: {address: 'h:1'}}"
+    config, sent, is_up = parse(text, base_dir=str(tmp_path)), list[Message](), False
+    down = SiteError("site bergen is down: connection refused")
+
+    async def run() -> None:
+        nonlocal is_up
+        background, workers = Background(), Workers("oslo", 4)
+        dialled = asyncio.Event()
+
+        def reach(member: str) -> bool:
+            assert member == "bergen"
+            if not is_up:
+                dialled.set()
+            return is_up
+
+        async def lose(times: int) -> None:
+            for _ in range(times):
+                await dialled.wait()
+                dialled.clear()
+                tables.peer_lost("bergen", down)
+
+        tables = OwnTables(
+            "oslo",
+            config,
+            lambda _, message: sent.append(message),
+            background.own,
+            workers,
+            everything,
+            lambda: (),
+            lambda *_: None,
+            reach=reach,
+        )
+        await tables.start()
+
+        def asked() -> list[Awaitable[object]]:
+            txn = TransactionId(QueryId("oslo", f"write-{len(sent)}"))
+            return [
+                tables.defining.define(QueryId("oslo", f"create-{len(sent)}"), Create(TABLE), everything()),
+                tables.submit(txn, tables.now(), {"bergen": Part()}),
+            ]
+
+        try:
+            for each in asked():
+                told, _ = await asyncio.gather(each, lose(2), return_exceptions=True)
+                assert isinstance(told, SiteError)
+                assert not isinstance(told, OutcomeUnknown)
+                assert "connection refused; nothing was " in told.message
+            # Whether one that was sent before has changed something is not told by one that was not sent.
+            before, _ = await asyncio.gather(
+                tables.defining.was_defined(QueryId("oslo", "q"), everything()), lose(2), return_exceptions=True
+            )
+            assert isinstance(before, OutcomeUnknown)
+            assert sent == []
+            # A connection that comes is used, and from then on nobody knows.
+            tasks = [asyncio.ensure_future(each) for each in asked()]
+            await dialled.wait()
+            is_up = True
+            tables.peer_back("bergen")
+            while len(sent) < 2:
+                await asyncio.sleep(0)
+            assert {type(message) for message in sent} == {Define, Submit}
+            is_up = False
+            for _ in range(3):
+                tables.peer_lost("bergen", down)
+            with pytest.raises(OutcomeUnknown):
+                await tasks[0]
+            assert not tasks[1].done()
+            for task in tasks:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError, OutcomeUnknown):
+                    await task
+        finally:
+            await background.stop()
+            await tables.stop()
+            workers.stop()
+
+    asyncio.run(run())

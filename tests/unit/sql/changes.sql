@@ -295,6 +295,25 @@ the default of b is no int: write it as one
                                        ^^^
 */
 
+-- case: a moment with an offset as default
+CREATE TABLE t (a INT, b TIMESTAMP DEFAULT TIMESTAMP'2024-01-01 00:00:00+02:00') PRIMARY KEY (a) DISTRIBUTED GLOBALLY
+/*
+CreateTable
+CREATE TABLE `t` (
+  `a` INT NOT NULL,
+  `b` TIMESTAMP DEFAULT TIMESTAMP '2024-01-01 00:00:00+02:00'
+) PRIMARY KEY (`a`)
+DISTRIBUTED GLOBALLY
+*/
+
+-- case: a moment with a zone as default
+CREATE TABLE t (a INT, b TIMESTAMP DEFAULT TIMESTAMP'2024-01-01 00:00:00 Europe/Oslo') PRIMARY KEY (a) DISTRIBUTED GLOBALLY
+/*
+the default of b is no timestamp: write TIMESTAMP '2024-01-31 12:00:00', which is UTC, or an offset behind it: '…+02:00'
+  CREATE TABLE t (a INT, b TIMESTAMP DEFAULT TIMESTAMP'2024-01-01 00:00:00 Europe/Oslo') PRIMARY KEY (
+                                             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+*/
+
 -- case: a default that does not fit
 CREATE TABLE t (a INT, b TINYINT DEFAULT 128) PRIMARY KEY (a) DISTRIBUTED BY (a)
 /*

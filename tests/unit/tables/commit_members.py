@@ -8,6 +8,7 @@ from skerry.model.limits import CommitLimits
 from skerry.tables.clock import At
 from skerry.tables.commits import Commits
 from skerry.tables.instructions import Apply, Found, Instruction, Look, Looked, Persist, Send
+from skerry.wire.commit_messages import Submit
 
 T0_US = 1_800_000_000_000_000
 TABLE = 7
@@ -32,6 +33,7 @@ class Members:
         self.waiting: dict[str, list[Persist]] = {name: [] for name in names}
         self.rows: dict[str, dict[bytes, tuple[int, bytes | None]]] = {name: {} for name in names}
         self.down: set[str] = set()
+        self.unlinked: set[str] = set()  # known to have no connection
         self.sent: list[tuple[str, Send]] = []
         self.told: list[Instruction] = []  # answers, outcomes and reads
         self.stale = ""
@@ -49,6 +51,8 @@ class Members:
             match each:
                 case Persist():
                     self.waiting[name].append(each)
+                case Send(to, Submit(txn)) if to in self.unlinked:
+                    self.of[name].withheld(txn)
                 case Send(to, message):
                     self.sent.append((name, each))
                     if not {to, name} & self.down:

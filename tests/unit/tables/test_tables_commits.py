@@ -7,7 +7,18 @@ import pytest
 from skerry.model.commits import Committed, Decision, Fence, Part, Policy, Prepared, Staged, Write
 from skerry.model.errors import PeerError, RolledBack, SiteError, StaleSchema, TimedOut
 from skerry.tables.clock import seconds
-from skerry.tables.instructions import Answer, Discard, Found, Look, Looked, Persist, ReadReady, ReadRefused, Tell
+from skerry.tables.instructions import (
+    Answer,
+    Discard,
+    Found,
+    Look,
+    Looked,
+    Persist,
+    ReadReady,
+    ReadRefused,
+    Tell,
+    Unsent,
+)
 from skerry.wire.commit_messages import Decided, Outcome, Prepare, State, Submit, Vote
 from tests.unit.tables.commit_members import TABLE, Members, put, txn
 
@@ -425,3 +436,67 @@ def test_a_statement_said_again_after_a_restart_gets_another_attempt() -> None:
     members.settle()
     assert answers(members)[-1].state is State.COMMITTED
     assert all(b in members.rows[name] for name, b in (("oslo", b"a"), ("bergen", b"b")))
+
+
+def unsent(members: Members) -> list[str]:
+    return [each.failure.message for each in members.told if isinstance(each, Unsent)]
+
+
+def lose(members: Members, name: str) -> None:
+    members.do("oslo", members.of["oslo"].lost(name, SiteError(f"site {name} is down: refused"), members.at))
+
+
+def test_what_nobody_was_sent_is_told_soon_and_for_certain() -> None:
+    members = Members("bergen", "oslo")
+    start = members.begin("oslo")
+    members.unlinked = {"bergen"}
+    members.submit("oslo", txn("refused"), {"bergen": put("k")}, start)
+    lose(members, "bergen")
+    assert members.told == [], "the connection of an earlier life: it is dialled once more"
+    lose(members, "bergen")
+    assert unsent(members) == ["site bergen is down: refused; nothing was written"]
+    members.submit("oslo", txn("silent"), {"bergen": put("k")}, start)
+    members.wait(members.limits.reach_wait_s + 0.2)
+    assert unsent(members)[1:] == ["site bergen is down: no connection within 5 s; nothing was written"]
+    members.unlinked.clear()
+    members.do("oslo", members.of["oslo"].up("bergen", members.at))
+    members.wait(members.limits.answer_wait_s)
+    members.settle()
+    assert (members.rows["bergen"], answers(members)) == ({}, []), "and never sent"
+    assert members.of["oslo"].is_idle
+
+
+def test_what_waits_for_a_connection_is_sent_when_there_is_one() -> None:
+    members = Members("bergen", "oslo")
+    start = members.begin("oslo")
+    members.unlinked = {"bergen"}
+    members.submit("oslo", txn(), {"bergen": put("k")}, start)
+    members.wait(members.limits.reach_wait_s / 2)
+    lose(members, "bergen")
+    members.unlinked.clear()
+    members.do("oslo", members.of["oslo"].up("bergen", members.at))
+    lose(members, "bergen")  # it may have been sent
+    members.settle()
+    assert [outcome.state for outcome in answers(members)] == [State.COMMITTED]
+    assert unsent(members) == []
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+def test_what_may_have_been_sent_stays_unknown(is_heard: bool) -> None:
+    """Whether it came there or not: only its decider can tell."""
+    members = Members("bergen", "oslo")
+    start = members.begin("oslo")
+    if not is_heard:
+        members.down = {"bergen"}
+    members.submit("oslo", txn(), {"bergen": put("k")}, start)
+    members.unlinked = members.down = {"bergen"}
+    members.sync("bergen")
+    assert bool(members.rows["bergen"]) is is_heard
+    members.wait(members.limits.repeat_s + 0.2)  # said again, and withheld
+    for _ in range(3):
+        lose(members, "bergen")
+    members.wait(members.limits.reach_wait_s + 0.2)
+    assert members.told == []
+    members.wait(members.limits.answer_wait_s)
+    assert [outcome.state for outcome in answers(members)] == [State.UNKNOWN]
+    assert unsent(members) == []

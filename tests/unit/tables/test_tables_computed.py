@@ -18,9 +18,18 @@ from skerry.sql import owntables as said
 from skerry.sql.changes import NeedsQuery, analyse_change, analyse_constants
 from skerry.sql.dialect import render
 from skerry.tables.catalogue import first_map
-from skerry.tables.computed import Wanted, changed_rows, needs_casts, needs_whole, routed_rows, size_of, wanted_of
+from skerry.tables.computed import (
+    Wanted,
+    cast_here,
+    changed_rows,
+    needs_casts,
+    needs_whole,
+    routed_rows,
+    size_of,
+    wanted_of,
+)
 from skerry.tables.keys import decode_keys
-from skerry.tables.storing import is_exact, takes
+from skerry.tables.storing import is_exact, stored_as, takes
 from tests.unit.sql.change_cases import KNOWN
 
 COLUMNS = (OwnColumn("k", "int", False), OwnColumn("v", "string", False, "'new'"), OwnColumn("n", "decimal(5,2)"))
@@ -223,3 +232,54 @@ def test_who_casts() -> None:
         with pytest.raises(NeedsQuery) as caught:
             analyse_constants(text, None, KNOWN, Limits())
         assert (caught.value.table.name, caught.value.is_read) == ("by_day", is_read)
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "stored"),
+    [
+        (1e27, (38, 10), "1000000000000000000000000000.0000000000"),
+        (1e28, (38, 10), None),
+        (1e28, (38, 0), "10000000000000000000000000000"),
+        (123456789.125, (38, 10), "123456789.1250000000"),
+        (1.005, (10, 2), "1.01"),
+        (-1.005, (10, 2), "-1.01"),
+        (0.30000000000000004, (38, 37), "0.3000000000000000400000000000000000000"),
+        (9.999999, (3, 2), None),
+        (-0.0, (5, 2), "0.00"),
+        (4.9e-324, (5, 2), "0.00"),
+        (1e300, (38, 0), None),
+        (float("nan"), (10, 2), "NULL"),
+        (float("-inf"), (10, 2), "NULL"),
+    ],
+)
+def test_floating_point_numbers_become_decimals_as_in_spark(
+    given: float, kind: tuple[int, int], stored: str | None
+) -> None:
+    """What Apache Spark 4.2 answers; Sail gives other digits."""
+    values = pa.array([given, None], pa.float64())
+    if stored is None:
+        with pytest.raises(UserError, match="NUMERIC_VALUE_OUT_OF_RANGE"):
+            stored_as(values, pa.decimal128(*kind))
+        return
+    first, second = stored_as(values, pa.decimal128(*kind)).to_pylist()
+    assert (str(first) if first is not None else "NULL", second) == (stored, None)
+
+
+def test_floats_are_widened_before_they_become_decimals() -> None:
+    (found,) = stored_as(pa.array([0.1], pa.float32()), pa.decimal128(38, 20)).to_pylist()
+    assert str(found) == "0.10000000149011612000"
+
+
+def test_no_engine_casts_floating_point_numbers_to_decimals() -> None:
+    exact = KNOWN.tables["reading"]
+    place = [column.name for column in exact.columns].index("exact")
+    insert = Wanted("insert", exact, (0, place))
+    assert needs_casts(insert, [Column("k", "int"), Column("x", "double")]) is False
+    given = [Column("k", "bigint"), Column("x", "float")]
+    assert needs_casts(insert, given) is True
+    assert cast_here(insert, given) == (1,)
+    text = "INSERT INTO reading (k, exact) SELECT 1L, 1e27"
+    change = analyse_change(text, None, KNOWN, Limits(), needs_query=True, casts=True, as_is=(1,))
+    assert isinstance(change, said.Insert)
+    assert change.query is not None
+    assert render(change.query.tree).count("CAST(") == 1

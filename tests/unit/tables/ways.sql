@@ -144,10 +144,10 @@ VALUES (1, DATE '2024-01-01')
 */
 
 -- case: a moment with a zone
-INSERT INTO reading (k, at) VALUES (1, TIMESTAMP '2024-01-01 00:00:00+02:00')
+INSERT INTO reading (k, at) VALUES (1, TIMESTAMP '2024-01-01 00:00:00 Europe/Oslo')
 /*
-Spark: TIMESTAMP '2024-01-01 00:00:00+02:00' is read by Spark
-VALUES (1, TIMESTAMP '2024-01-01 00:00:00+02:00')
+Spark: TIMESTAMP '2024-01-01 00:00:00 Europe/Oslo' is read by Spark
+VALUES (1, TIMESTAMP '2024-01-01 00:00:00 Europe/Oslo')
 */
 
 -- case: a day that no calendar has
