@@ -46,6 +46,15 @@ def write_out(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
+def sorts_by_hidden(select: exp.Select) -> bool:
+    """Whether it is sorted by what is computed from marked calls and stands in no item of its list."""
+    orders = [select.args[key] for key in _ORDERS if select.args.get(key)]
+    calls = [node for order in orders for node in find_all(order, exp.Anonymous) if _MARK in node.meta]
+    listed = [bare(item.unalias()) for item in select.expressions]
+    keys = [key for key in (_key_of(node, select) for node in calls) if key is not None]
+    return any(bare(key.this) not in listed for key in keys)
+
+
 def _select(select: exp.Select, calls: Sequence[exp.Anonymous]) -> exp.Expr:
     """What stands in its place now."""
     names = _names(calls)
@@ -101,6 +110,11 @@ def _outside(select: exp.Select, keys: list[int | exp.Expr], *, is_seen: bool) -
         found = exp.Select(expressions=items, from_=exp.From(this=exp.Subquery(this=select, alias=alias)))
         later = iter(columns[width:])
         by = [exp.Column(this=(columns[key] if isinstance(key, int) else next(later)).copy()) for key in keys]
+    if original is not None and "sort" in ends:  # the grammar has none of a union
+        found = exp.Select(
+            expressions=[exp.Star()],
+            from_=exp.From(this=exp.Subquery(this=found, alias=exp.TableAlias(this=alias.this.copy()))),
+        )
     order = next((ends[key] for key in _ORDERS if key in ends), None)
     for ordered, value in zip(order.expressions if order is not None else (), by, strict=True):
         ordered.set("this", value)

@@ -161,6 +161,12 @@ class Reals:
         return self._types[key]
 
 
+def is_always_double(node: exp.Expr) -> bool:
+    """Whether it calls what gives doubles, whatever it is given."""
+    name = call_name(node)
+    return name in _ALWAYS and name != "float"
+
+
 def _either(one: Callable[[], str | None], other: Callable[[], str | None]) -> str | None:
     types = one(), other()
     if "double" in types or "float" in types:

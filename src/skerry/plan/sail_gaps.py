@@ -8,7 +8,9 @@ from sqlglot import exp
 
 from skerry.model.errors import SqlError
 from skerry.plan.extremes import mark
+from skerry.plan.having_names import has_hidden_names, say_what_is_meant
 from skerry.plan.mentions import read_scopes
+from skerry.plan.nan_order import give_nan_one_sign, sorts_by_computed
 from skerry.plan.partials import call_of
 from skerry.plan.reals import Reals
 from skerry.plan.rules.outputs import Outputs
@@ -23,7 +25,9 @@ _ROWS_MAX = 2**63 - 1  # Spark's and Sail's largest bound
 
 def for_sail(query: Query, is_split: bool) -> Query:
     """The query in words that Sail understands; SqlError where there are none. `is_split`: over several sites."""
+    query = _with_names_meant(query)
     if is_split:
+        query = _with_one_nan(query)
         _look_at_extremes(query)
         if any(call_name(each) == "typeof" and any(map(is_aggregate, nodes_of(each))) for each in _calls_of(query)):
             raise SqlError(
@@ -55,6 +59,25 @@ def for_sail(query: Query, is_split: bool) -> Query:
         kind: type[exp.Binary] = exp.GTE if is_not else exp.LT
         never = kind(this=test.this.copy(), expression=exp.Literal.number(0))
         (test.parent if is_not and test.parent is not None else test).replace(never)
+    return dataclasses.replace(query, tree=tree)
+
+
+def _with_names_meant(query: Query) -> Query:
+    if not any(map(has_hidden_names, find_all(query.tree, exp.Select))):
+        return query
+    tree = query.tree.copy()
+    say_what_is_meant(read_scopes(tree, {scan.node_name: scan for scan in query.tables}))
+    return dataclasses.replace(query, tree=tree)
+
+
+def _with_one_nan(query: Query) -> Query:
+    if not sorts_by_computed(query.tree):
+        return query
+    tree = query.tree.copy()
+    scopes = read_scopes(tree, {scan.node_name: scan for scan in query.tables})
+    outputs, reals = Outputs(scopes), Reals(scopes)
+    for scope in scopes.all:
+        give_nan_one_sign(scope, outputs, reals)
     return dataclasses.replace(query, tree=tree)
 
 
@@ -110,8 +133,8 @@ def _look_at_extremes(query: Query) -> None:
     around = {id(scope.select): scope for scope in scopes.all}
     for node in calls:
         call, scope = call_of(node), around.get(id(node.find_ancestor(exp.Select)))
-        if call is None or not call.arguments or scope is None:
-            continue
+        if call is None or len(call.arguments) != 1 or scope is None:
+            continue  # of several arguments the engine says what is wrong
         argument = call.arguments[0]
         type_ = outputs.type(argument, scope) or ""
         is_made = isinstance(argument, exp.Tuple) or call_name(argument) in _MADE

@@ -59,7 +59,7 @@ STATEMENT_CLASSES = (
 # The same for Sail's messages, which have no condition either, and for what Java's patterns and formats complain of.
 STATEMENT_WORDS = re.compile(
     r"(?i)divi(sion|de) by zero|cast error|overflow|invalid argument|cannot cast|unsupported cast|parse error"
-    r"|error during planning"
+    r"|error during planning|parser error|timestamp out of range|not implemented for type|is not implemented"
     r"|illegal sequence boundaries|PatternSyntaxException|near index \d+|(Illegal|Unknown|Missing)Format\w*Exception"
 )
 # Java's words about a value that the %d of a format does not take.
@@ -89,6 +89,12 @@ _UNRUN = (
         "NOT IN (SELECT …)",
         "it is correlated, or compares several columns",
     ),
+    (
+        re.compile("does not support logical expression"),
+        "aggregate, window or generator",
+        "it stands where it computes none, as in WHERE, ORDER BY or the argument of a generator",
+    ),
+    (re.compile("Aggregate function calls cannot be nested"), "aggregate", "another one is its argument"),
 )
 # How Sail shows its own values, and what they mean to a user.
 _SHOWN = (
@@ -159,7 +165,7 @@ def _unrun(text: str, engine: str) -> SkerryError | None:
         if words.search(text):
             return SqlError(
                 f"{engine} cannot run this {form}: {why}",
-                suggestion="write it as a join, or use Apache Spark at this site",
+                suggestion="write it as a join or with a query in FROM, or use Apache Spark at this site",
             )
     if _UNFOUND.search(text):
         return SqlError(

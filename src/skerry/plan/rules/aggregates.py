@@ -16,6 +16,7 @@ from sqlglot import exp
 from skerry.model.fragment import MergeStep, SortKey
 from skerry.model.names import TableRef
 from skerry.model.table import Column
+from skerry.plan.extremes import sorts_by_hidden
 from skerry.plan.grouping import Block, has_aggregate, outermost_aggregates, set_leaves
 from skerry.plan.partials import call_of, called, cast, distinct_of, kernel_of, split_of
 from skerry.plan.sortable import kind_of_type
@@ -157,6 +158,8 @@ class _Splitter:
         block, select = self._block, self._block.select
         if any(_asks_of_grouping(select.args.get(clause)) for clause in ("having", "order")):
             raise _Unsplit
+        if sorts_by_hidden(select):
+            raise _Unsplit  # Sail would not know it again above partial rows
         for key in block.keys:
             self._places.setdefault(form(key), self._add(key, block.type_of(key)))
         for value in self._distinct_values():
