@@ -47,6 +47,11 @@ def rows_of(source: Input) -> list[tuple[Any, ...]]:
     return found
 
 
+def fold_all(state: State, keys: int) -> None:
+    for first in range(0, keys, 500):
+        state.fold(keyed(np.arange(first, first + 500)))
+
+
 def decode(body: Any, schema: pa.Schema) -> pa.RecordBatch:
     return decode_batch(body, schema, 1 << 28)
 
@@ -116,19 +121,19 @@ def test_a_range_is_split_by_groups_and_one_key_cannot_be() -> None:
 def test_a_bucket_too_large_for_memory_is_split_when_it_comes_back(order: Any, tmp_path: Path) -> None:
     budget, spill = spill_to(tmp_path)
     held: list[int] = [0]
-    most = 1_200_000
-    state = state_of(budget_bytes=1_000_000, count=lambda change: held.append(held[-1] + change))
+    most = 480_000
+    state = state_of(budget_bytes=400_000, count=lambda change: held.append(held[-1] + change))
     state.spill(spill)
-    # All in one of the 256 buckets: 150,000 groups of 32 bytes are five times the memory.
-    for first in range(0, 150_000, 5000):
-        keys = np.arange(first, first + 5000)
+    # All in one of the 256 buckets: 60,000 groups of 32 bytes are five times the memory.
+    for first in range(0, 60_000, 2000):
+        keys = np.arange(first, first + 2000)
         batch = keyed(keys).set_column(2, "hash", pa.array((keys.astype(np.uint64) * MIX) >> np.uint64(8)))
         state.fold(batch)
         state.fold(batch)
-    assert state.size().spilled_bytes > 3_000_000
-    assert (state.weight, max(held) <= most) == (300_000, True)
+    assert state.size().spilled_bytes > 1_200_000
+    assert (state.weight, max(held) <= most) == (120_000, True)
     found = rows_of(state.drain(order))
-    assert sorted(found) == [(key, 2) for key in range(150_000)]
+    assert sorted(found) == [(key, 2) for key in range(60_000)]
     assert order is None or found == sorted(found)
     assert max(held) <= most
     state.close()
@@ -152,25 +157,30 @@ def test_disk_that_is_full_says_whose_budget_it_is(tmp_path: Path) -> None:
     state = state_of(budget_bytes=100_000)
     state.spill(spill)
     with pytest.raises(Overloaded, match=r"group-by: spool full.*spool_disk_bytes"):
-        for first in range(0, 20_000, 500):
-            state.fold(keyed(np.arange(first, first + 500)))
+        fold_all(state, 20_000)
     state.close()
 
 
 def test_rows_that_find_no_room_change_nothing() -> None:
     state = state_of(budget_bytes=100_000)
-    folded = 0
+    fold_all(state, 2000)
+    state.settle()
+    assert not state.needs_room
+    fold_all(state, 3000)
+    state.settle()
+    assert state.needs_room
     with pytest.raises(Overloaded, match="have no room in its budget of 100000"):
-        for first in range(0, 20_000, 500):
-            assert state.needs_room == (folded > 2400)
-            state.fold(keyed(np.arange(first, first + 500)))
-            state.settle()
-            folded += 500
-    assert (state.weight, state.size().groups) == (folded, folded)
+        fold_all(state, 20_000)
+    assert state.weight > 6000
+    assert state.weight % 500 == 0
     assert 90_000 < state.peak_bytes <= 120_000
+    weight, groups = state.weight, state.size().groups
+    with pytest.raises(Overloaded):
+        state.fold(keyed(np.arange(10_000, 15_000)))
+    assert (state.weight, state.size().groups) == (weight, groups)
     # Whoever takes a half of it makes room.
     state.take(0, PREFIXES // 2)
-    state.fold(keyed(np.arange(first, first + 500)))
+    state.fold(keyed(np.arange(20_000, 20_500)))
     assert state.size().size_bytes < 80_000
 
 

@@ -101,10 +101,11 @@ class Groups:
     def __init__(self, folding: Folding, buckets: Buckets, spill: Spill | None, allowed_bytes: int) -> None:
         buckets.deal()
         self._buckets = buckets
-        self._spilled = Unspilled(folding, spill, allowed_bytes) if spill is not None else None
         self._numbers = deque(range(len(buckets.buckets)))
-        for number in list(self._numbers) if spill is not None else ():
-            if (on_disk := spill.take(number)) is not None:
+        self._spilled: Unspilled | None = None
+        if spill is not None:
+            self._spilled = Unspilled(folding, spill, allowed_bytes)
+            for number, on_disk in spill.take_all().items():
                 self._spilled.add(on_disk, buckets.buckets[number].take_all())
                 self._numbers.remove(number)
 

@@ -73,7 +73,7 @@ class Folding:
         return Folded(made, made.num_rows == len(starts))
 
     def _whole(self, rows: pa.RecordBatch, alone: Indices, together: Indices, begins: Starts) -> pa.RecordBatch:
-        """The rows at `alone` as they are, then one for each group of those at `together`. No column is copied twice."""
+        """The rows at `alone` as they are, then one for each group of those at `together`; none is copied twice."""
         firsts = pa.array(np.concatenate([alone, together[begins]]))
         places = pa.array(together)
         sorted_columns: dict[int, pa.Array] = {}

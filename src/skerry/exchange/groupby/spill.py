@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from skerry.exchange.groupby.buckets import BUCKET_BITS, Bucket, between, dealt
+from skerry.exchange.groupby.buckets import BUCKET_BITS, Bucket, between, dealt, prefixes
 from skerry.exchange.groupby.folding import Folding
 from skerry.exchange.groupby.rows import PartialRows
 from skerry.exchange.input import END, Input
@@ -51,10 +52,10 @@ class OnDisk:
         self._spool.finish()
         return SpoolInput(self._spool, self._rows.kept, self._decode, release=True)
 
-    def prefixes(self) -> np.ndarray:
+    def prefixes(self) -> npt.NDArray[np.uint64]:
         """Of the hashes of its rows; these stay where they are."""
         found = [
-            self._rows.hashes(self._decode(self._spool.read(index).body, self._rows.kept)) >> np.uint64(32)
+            prefixes(self._rows.hashes(self._decode(self._spool.read(index).body, self._rows.kept)))
             for index in range(self._spool.first, self._spool.length)
         ]
         return np.concatenate(found)
@@ -102,6 +103,11 @@ class Spill:
 
     def take(self, number: int) -> OnDisk | None:
         return self.buckets.pop(number, None)
+
+    def take_all(self) -> dict[int, OnDisk]:
+        """By bucket."""
+        taken, self.buckets = self.buckets, {}
+        return taken
 
     def take_between(self, number: int, first: int, upto: int) -> OnDisk | None:
         """The rows of these prefixes; those of the bucket that are left are written anew."""
