@@ -90,6 +90,19 @@ def test_a_sum_that_fits_in_the_end_is_no_overflow() -> None:
     assert rows_of(state.drain()) == [(1, 2**63 - 3)]
 
 
+def test_a_range_may_begin_and_end_within_buckets() -> None:
+    state = state_of()
+    state.fold(keyed(np.arange(10_000)))
+    taken = state.take(12_345_678, 3_000_000_000)
+    assert 6000 < taken.rows == taken.weight == 10_000 - state.size().groups
+    # The same again: nothing is left.
+    assert state.take(12_345_678, 3_000_000_000).rows == 0
+    other = state_of()
+    while (polled := taken.poll()) is not END:
+        other.fold(polled)
+    assert sorted(rows_of(state.drain()) + rows_of(other.drain())) == [(key, 1) for key in range(10_000)]
+
+
 def test_distinct_values_are_groups_without_aggregates() -> None:
     schema = pa.schema([("k", pa.string()), ("hash", pa.int64()), ("weight", pa.int64())])
     state = state_of(PartialRows(schema, [0], [MergeStep(0, "any")], 1, 2))
@@ -121,19 +134,19 @@ def test_a_range_is_split_by_groups_and_one_key_cannot_be() -> None:
 def test_a_bucket_too_large_for_memory_is_split_when_it_comes_back(order: Any, tmp_path: Path) -> None:
     budget, spill = spill_to(tmp_path)
     held: list[int] = [0]
-    most = 480_000
-    state = state_of(budget_bytes=400_000, count=lambda change: held.append(held[-1] + change))
+    most = 1_200_000
+    state = state_of(budget_bytes=1_000_000, count=lambda change: held.append(held[-1] + change))
     state.spill(spill)
-    # All in one of the 256 buckets: 60,000 groups of 32 bytes are five times the memory.
-    for first in range(0, 60_000, 2000):
-        keys = np.arange(first, first + 2000)
+    # All in one of the 256 buckets: 90,000 groups of 32 bytes are three times the memory.
+    for first in range(0, 90_000, 5000):
+        keys = np.arange(first, first + 5000)
         batch = keyed(keys).set_column(2, "hash", pa.array((keys.astype(np.uint64) * MIX) >> np.uint64(8)))
         state.fold(batch)
         state.fold(batch)
-    assert state.size().spilled_bytes > 1_200_000
-    assert (state.weight, max(held) <= most) == (120_000, True)
+    assert state.size().spilled_bytes > 2_000_000
+    assert (state.weight, max(held) <= most) == (180_000, True)
     found = rows_of(state.drain(order))
-    assert sorted(found) == [(key, 2) for key in range(60_000)]
+    assert sorted(found) == [(key, 2) for key in range(90_000)]
     assert order is None or found == sorted(found)
     assert max(held) <= most
     state.close()
@@ -195,8 +208,8 @@ def test_one_key_stays_one_row_however_often_it_comes() -> None:
 
 def test_memory_is_what_is_told() -> None:
     """Of Arrow and numpy together, beside what one bucket takes while it is folded."""
-    budget_bytes = 12 << 20
-    batches = [keyed(np.arange(first, first + 8192) % 300_000) for first in range(0, 500_000, 8192)]
+    budget_bytes = 6 << 20
+    batches = [keyed(np.arange(first, first + 8192) % 150_000) for first in range(0, 250_000, 8192)]
     arrow = pa.total_allocated_bytes()
     tracemalloc.start()
     try:
