@@ -24,6 +24,7 @@ NAMES = (
     "planning",
     "store",
     "writes",
+    "fold",
 )
 SCALE = 1.0
 

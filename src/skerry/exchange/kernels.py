@@ -44,31 +44,49 @@ def _sum(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.A
     """NULL where all are; an error where the type overflows, as in Spark with ANSI."""
     (column,) = columns
     if pa.types.is_integer(type):
-        whole, nulls = _int64_sums(column, starts)
-        return pa.array(whole, type, mask=nulls)
+        return pa.array(_int64_sums(column, starts), type, mask=_nulls(column, starts))
     if pa.types.is_floating(type):
-        real, nulls = _float_sums(column, starts)
-        return pa.array(real, type, mask=nulls)
+        return pa.array(_float_sums(column, starts), type, mask=_nulls(column, starts))
     if pa.types.is_decimal128(type):
         return _decimal_sums(column, starts, type)
     raise InternalError(f"no kernel sums {type}")
 
 
 def _count(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
-    values, _ = _int64_sums(columns[0], starts)
-    return pa.array(values, type)
+    return pa.array(_int64_sums(columns[0], starts), type)
 
 
-def _least(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
-    return _first_of_group(columns[0], starts, descending=False)
+def _extreme(ufunc: np.ufunc, descending: bool) -> Kernel:
+    """The least or greatest in Spark's order; NULL only where all are."""
+
+    def kernel(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
+        (column,) = columns
+        whole = _whole_of(column.type)
+        if whole is None:
+            return _first_of_group(column, starts, descending)
+        bounds = np.iinfo(whole.to_pandas_dtype())
+        numbers = column.cast(whole) if pa.types.is_boolean(column.type) else column.view(whole)
+        values, nulls = _filled(numbers, bounds.min if descending else bounds.max), _nulls(numbers, starts)
+        found = pa.array(ufunc.reduceat(values, starts), whole, mask=nulls)
+        return found.cast(column.type) if pa.types.is_boolean(column.type) else found.view(column.type)
+
+    return kernel
 
 
-def _greatest(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
-    return _first_of_group(columns[0], starts, descending=True)
+def _whole_of(type: pa.DataType) -> pa.DataType | None:
+    """The whole numbers that stand for values of this type, in the same order."""
+    types = pa.types
+    if types.is_boolean(type):
+        return pa.int8()
+    if types.is_signed_integer(type):
+        return type
+    if types.is_temporal(type) and not types.is_interval(type):
+        return pa.int32() if type.bit_width == 32 else pa.int64()
+    return None
 
 
 def _first_of_group(column: pa.Array, starts: Starts, descending: bool) -> pa.Array:
-    """NULL only where all are."""
+    """The first of each group in Spark's order, whatever the type; NULL only where all are."""
     if len(starts) == len(column):
         return column
     groups = pa.array(np.repeat(np.arange(len(starts)), _sizes(starts, len(column))))
@@ -81,8 +99,8 @@ def _first_of_group(column: pa.Array, starts: Starts, descending: bool) -> pa.Ar
 
 def _bitwise(ufunc: np.ufunc, neutral: int) -> Kernel:
     def kernel(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
-        values, valid = _filled(columns[0].cast(pa.int64()), neutral)
-        return pa.array(ufunc.reduceat(values, starts), mask=~_any_valid(valid, starts)).cast(type)
+        values = _filled(columns[0].cast(pa.int64()), neutral)
+        return pa.array(ufunc.reduceat(values, starts), mask=_nulls(columns[0], starts)).cast(type)
 
     return kernel
 
@@ -90,14 +108,13 @@ def _bitwise(ufunc: np.ufunc, neutral: int) -> Kernel:
 def _decimal_average(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
     """The average from the columns (sum, count)."""
     sums, counted = columns
-    counts, _ = _int64_sums(counted, starts)
+    counts = _int64_sums(counted, starts)
     return _decimal_averages(_decimal_sums(sums, starts, sums.type), counts, type)
 
 
 def _mean(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
     """The average from the columns (sum of doubles, count)."""
-    sums, _ = _filled(columns[0], 0.0)
-    counts, _ = _filled(columns[1], 0)
+    sums, counts = _filled(columns[0], 0.0), _filled(columns[1], 0)
     total = np.add.reduceat(counts, starts)
     with np.errstate(all="ignore"):
         return pa.array(np.add.reduceat(sums, starts) / total, type, mask=total == 0)
@@ -107,13 +124,10 @@ def _variance(is_sample: bool, is_root: bool) -> Kernel:
     """From the columns (count, mean, population variance): moments around the mean do not cancel as sums would."""
 
     def kernel(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
-        counts, _ = _filled(columns[0], 0)
-        means, _ = _filled(columns[1], 0.0)
-        variances, _ = _filled(columns[2], 0.0)
-        # Rows without values have neither mean nor variance, and must not meet infinity.
+        counts, means, variances = (_filled(column, 0) for column in columns)
         total = np.add.reduceat(counts, starts)
         with np.errstate(all="ignore"):
-            mean = np.add.reduceat(np.where(counts > 0, counts * means, 0.0), starts) / total
+            mean = _means(counts, means, starts) / total
             apart = means - np.repeat(mean, _sizes(starts, len(counts)))
             moments = np.where(counts > 0, counts * (variances + apart * apart), 0.0)
             value = np.add.reduceat(moments, starts) / (total - 1 if is_sample else total)
@@ -123,13 +137,26 @@ def _variance(is_sample: bool, is_root: bool) -> Kernel:
     return kernel
 
 
+def centre(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
+    """The mean of the columns (count, mean): what variances are merged from, while more rows may come."""
+    counts, means = (_filled(column, 0) for column in columns)
+    total = np.add.reduceat(counts, starts)
+    with np.errstate(all="ignore"):
+        return pa.array(_means(counts, means, starts) / total, type, mask=total == 0)
+
+
+def _means(counts: npt.NDArray[Any], means: npt.NDArray[Any], starts: Starts) -> npt.NDArray[np.float64]:
+    """The sum of all values. Rows without any have neither mean nor variance, and must not meet infinity."""
+    return np.asarray(np.add.reduceat(np.where(counts > 0, counts * means, 0.0), starts))
+
+
 # Each with the columns it is made from; what is not said is made from the column of the result itself.
 KERNELS: dict[str, Kernel] = {
     "any": _any,
     "sum": _sum,
     "count": _count,
-    "min": _least,
-    "max": _greatest,
+    "min": _extreme(np.minimum, descending=False),
+    "max": _extreme(np.maximum, descending=True),
     "bit_and": _bitwise(np.bitwise_and, -1),
     "bit_or": _bitwise(np.bitwise_or, 0),
     "bit_xor": _bitwise(np.bitwise_xor, 0),
@@ -147,30 +174,41 @@ def _sizes(starts: Starts, rows: int) -> Starts:
     return np.diff(np.append(starts, rows))
 
 
-def _filled(column: pa.Array, neutral: float) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Values with `neutral` in the place of NULLs, and which are none."""
-    valid = column.is_valid().to_numpy(zero_copy_only=False)
-    return (column.fill_null(neutral) if column.null_count else column).to_numpy(zero_copy_only=False), valid
+def _filled(column: pa.Array, neutral: float) -> npt.NDArray[Any]:
+    """Values with `neutral` in the place of NULLs."""
+    values: npt.NDArray[Any] = (column.fill_null(neutral) if column.null_count else column).to_numpy(
+        zero_copy_only=False
+    )
+    return values
 
 
-def _any_valid(valid: npt.NDArray[np.bool_], starts: Starts) -> npt.NDArray[np.bool_]:
-    return np.logical_or.reduceat(valid, starts)
+def _nulls(column: pa.Array, starts: Starts) -> npt.NDArray[np.bool_] | None:
+    """The groups that have no values at all; None: there are no NULLs."""
+    if not column.null_count:
+        return None
+    return np.logical_and.reduceat(column.is_null().to_numpy(zero_copy_only=False), starts)
 
 
-def _int64_sums(column: pa.Array, starts: Starts) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Sums and where they are NULL. The halves are summed apart: what does not fit is seen, not wrapped."""
-    values, valid = _filled(column.cast(pa.int64()), 0)
+def _int64_sums(column: pa.Array, starts: Starts) -> Starts:
+    """Sums, 0 where all are NULL. Where one may not fit, halves are summed apart: overflow is seen, not wrapped."""
+    values = _filled(column.cast(pa.int64()), 0)
+    if not len(values) or _most(values) * int(_sizes(starts, len(values)).max()) < 2**63:
+        return np.asarray(np.add.reduceat(values, starts))
     low = np.add.reduceat(values & _LIMB, starts)
     high = np.add.reduceat(values >> 32, starts) + (low >> 32)
     if ((high < -(2**31)) | (high >= 2**31)).any():
         raise SqlError("[ARITHMETIC_OVERFLOW] long overflow in the sum of partial results")
-    return (high << 32) | (low & _LIMB), ~_any_valid(valid, starts)
+    return np.asarray((high << 32) | (low & _LIMB))
 
 
-def _float_sums(column: pa.Array, starts: Starts) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    values, valid = _filled(column.cast(pa.float64()), 0.0)
+def _most(values: npt.NDArray[Any]) -> int:
+    return max(abs(int(values.min())), abs(int(values.max())))
+
+
+def _float_sums(column: pa.Array, starts: Starts) -> npt.NDArray[np.float64]:
+    values = _filled(column.cast(pa.float64()), 0.0)
     with np.errstate(all="ignore"):
-        return np.add.reduceat(values, starts), ~_any_valid(valid, starts)
+        return np.asarray(np.add.reduceat(values, starts))
 
 
 def _decimal_sums(column: pa.Array, starts: Starts, type: pa.Decimal128Type) -> pa.Array:
@@ -187,10 +225,10 @@ def _decimal_sums(column: pa.Array, starts: Starts, type: pa.Decimal128Type) -> 
         sums[place] = sums[place] & _LIMB
     fits = (sums[3] >= -(2**31)) & (sums[3] < 2**31)
     made = np.stack([(sums[1] << 32) | sums[0], (sums[3] << 32) | sums[2]], axis=1)
-    null = ~_any_valid(valid, starts)
     if not (fits & _within(made, type.precision)).all():
         raise SqlError(f"[NUMERIC_VALUE_OUT_OF_RANGE] a sum of partial results does not fit decimal{_digits(type)}")
-    validity = pa.array(~null).buffers()[1]
+    nulls = _nulls(column, starts)
+    validity = pa.array(~nulls).buffers()[1] if nulls is not None else None
     return pa.Array.from_buffers(type, len(starts), [validity, pa.py_buffer(np.ascontiguousarray(made))])
 
 

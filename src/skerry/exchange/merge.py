@@ -200,7 +200,7 @@ class _Output:
         parts: list[pa.RecordBatch] = []
         rows, size_bytes = self._batch_rows, self._batch_bytes
         while self._pieces and rows > 0 and size_bytes > self._batch_bytes // 2:
-            part = self._cut(self._pieces[0], rows, size_bytes)
+            part = first_part(self._pieces[0], rows, size_bytes)
             rows -= part.num_rows
             size_bytes -= part.nbytes
             parts.append(part)
@@ -212,14 +212,15 @@ class _Output:
         self.size_bytes = sum(piece.nbytes for piece in self._pieces)
         return batch
 
-    @staticmethod
-    def _cut(piece: pa.RecordBatch, rows: int, size_bytes: int) -> pa.RecordBatch:
-        fair = piece.num_rows * size_bytes // max(1, piece.nbytes)
-        part = piece.slice(0, max(1, min(rows, fair)))
-        # Rows differ in size: halve until the bytes are really within bounds.
-        while part.nbytes > size_bytes and part.num_rows > 1:
-            part = part.slice(0, max(1, part.num_rows // 2))
-        return part
+
+def first_part(piece: pa.RecordBatch, rows: int, size_bytes: int) -> pa.RecordBatch:
+    """The first rows, at most so many and, unless one row has more, so many bytes."""
+    fair = piece.num_rows * size_bytes // max(1, piece.nbytes)
+    part = piece.slice(0, max(1, min(rows, fair)))
+    # Rows differ in size: halve until the bytes are really within bounds.
+    while part.nbytes > size_bytes and part.num_rows > 1:
+        part = part.slice(0, max(1, part.num_rows // 2))
+    return part
 
 
 def _conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -201,7 +201,7 @@ class Spool:
 
     An entry may be read any number of times until it is released: Spark may read a source twice.
     `name` says in messages whose spool it is ("query oslo/1f… edge 3"). `gives_way`: those who fill it can wait, so
-    it leaves free what others were promised.
+    it leaves free what others were promised. `disk_only`: it is there to make room in memory, so it takes none.
     """
 
     def __init__(
@@ -211,10 +211,12 @@ class Spool:
         name: str,
         *,
         gives_way: bool = False,
+        disk_only: bool = False,
     ) -> None:
         self.name = name
         self.budget = budget
         self._gives_way = gives_way
+        self._disk_only = disk_only
         self._promised_bytes = 0
         self._promise_left = 0
         self._held_bytes = 0
@@ -256,10 +258,10 @@ class Spool:
         return self._changes.subscribe(callback)
 
     def has_room(self, size_bytes: int) -> bool:
-        return self.budget.has_room(size_bytes, gives_way=self._gives_way)
+        return self.fits_memory(size_bytes) or self.budget.fits_disk(size_bytes, gives_way=self._gives_way)
 
     def fits_memory(self, size_bytes: int) -> bool:
-        return self.budget.fits_memory(size_bytes, gives_way=self._gives_way)
+        return not self._disk_only and self.budget.fits_memory(size_bytes, gives_way=self._gives_way)
 
     def promise(self, size_bytes: int) -> None:
         """Its sender may send so much unasked: spools that give way keep it free."""

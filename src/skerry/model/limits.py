@@ -312,6 +312,21 @@ DELTA_KEPT = 1000
 STATS_CHARS = 64
 STATS_SAMPLE_ROWS = 1000
 
+# The state of a group-by: rows that wait until they are dealt out to buckets; rows of a bucket that wait at least
+# until they are folded; bytes of a batch that goes to disk. Shares of its budget: of rows that wait to be dealt out; of
+# those that wait to be folded, which are worth it when memory is short; above which a state that was folded needs room;
+# at which it stops to make room on disk; for one bucket that comes back from there; and how much more than all of it
+# may ever be held.
+FOLD_INTAKE_ROWS = 262_144
+FOLD_PENDING_ROWS = 8192
+FOLD_SPILL_BYTES = 1 * MIB
+FOLD_INTAKE_SHARE = 1 / 16
+FOLD_PENDING_SHARE = 0.1
+FOLD_FULL_SHARE = 0.75
+FOLD_ROOMY_SHARE = 0.5
+FOLD_BACK_SHARE = 0.125
+FOLD_OVER_SHARE = 1.2
+
 
 class CommitLimits(msgspec.Struct, frozen=True):
     """Of commits to tables of our own; units last in names."""
