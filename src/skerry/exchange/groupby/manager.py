@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from skerry.exchange.groupby.contract import Conclude, Forget, Instruction, Send
 from skerry.exchange.groupby.counting import Counting, Sum
 from skerry.exchange.groupby.growth import Growth
+from skerry.exchange.groupby.router import stranded
 from skerry.exchange.groupby.sayings import Sayings
 from skerry.model.errors import PeerError, SiteError, SkerryError
 from skerry.model.ids import GroupById
@@ -92,7 +93,8 @@ class ManagerCore:
         self._limits = limits
         self._sayings = Sayings(limits.repeat_s, limits.alive_s)
         self._growth = Growth(group, me, candidates, limits, self._sayings)
-        self._known: dict[tuple[str, bool], int] = {}  # newest epoch of each sender and worker, as told
+        self._known: dict[tuple[str, bool], int] = {}  # newest epoch of each sender (True) and worker, as told
+        self._heard_at: dict[tuple[str, bool], float] = {}  # when it last told one
         self._count = Counting(limits)
         self._given: set[str] = set()
         self._unended: set[str] = set()
@@ -144,6 +146,7 @@ class ManagerCore:
                 self._growth.left(sender)
             case Redirected(epoch=epoch, is_sender=is_sender):
                 self._known[sender, is_sender] = max(epoch, self._known.get((sender, is_sender), 0))
+                self._heard_at[sender, is_sender] = now
                 if self._is_up_to_date(sender):
                     self._sayings.answered(Redirect, sender)
             case SenderDone(rows=rows):
@@ -158,9 +161,11 @@ class ManagerCore:
         return []
 
     def _is_up_to_date(self, member: str) -> bool:
-        roles = [(member, True)] if member in self.senders else []
-        roles += [(member, False)] if member in self._growth.workers else []
-        return all(self._known.get(role, 0) >= self.table.epoch for role in roles)
+        return all(self._known.get(part, 0) >= self.table.epoch for part in self._parts() if part[0] == member)
+
+    def _parts(self) -> list[tuple[str, bool]]:
+        """A member may send rows and be a worker, too."""
+        return [*((name, True) for name in self.senders), *((name, False) for name in self._growth.workers)]
 
     # --- growing ---------------------------------------------------------------------------------
     def _grow(self, sender: str, message: Recruited | Online | Split, now: float) -> list[Instruction]:
@@ -288,9 +293,15 @@ class ManagerCore:
             self._count.next_round(self.table.members)
             said += self._ask_counts(now)
         said += self._sayings.again(now)
-        if now >= self._alive_at:
-            self._alive_at = now + self._limits.alive_s
-            said += [Send(member, Redirect(self.group, self.table)) for member in self._all()]
+        return said + self._keep_alive(now) if now >= self._alive_at else said
+
+    def _keep_alive(self, now: float) -> list[Instruction]:
+        """Whoever does not answer for as long as it would wait itself is lost, though its member may be there."""
+        self._alive_at = now + self._limits.alive_s
+        said: list[Instruction] = [Send(member, Redirect(self.group, self.table)) for member in self._all()]
+        for part in self._parts():
+            if now - self._heard_at.setdefault(part, now) >= self._limits.lease_s and self.phase in _LIVE:
+                said += self._missing(part[0], stranded(self.group, part[0], self._limits), now)
         return said
 
     def _tick_ending(self, now: float) -> list[Instruction]:

@@ -147,9 +147,10 @@ class RouterCore:
         return self._sayings.again(now)
 
 
-def stranded(group: GroupById, manager: str, limits: GroupByLimits) -> SkerryError:
+def stranded(group: GroupById, member: str, limits: GroupByLimits) -> SkerryError:
+    """A manager that says nothing any more, or one that no longer answers it."""
     return SiteError(
-        f"{group}: nothing was heard of {manager} for {limits.lease_s:g} s",
-        member=manager,
-        suggestion=f"check that {manager} runs and can be reached, then ask again",
+        f"{group}: nothing was heard of {member} for {limits.lease_s:g} s",
+        member=member,
+        suggestion=f"check that {member} runs and can be reached, then ask again",
     )

@@ -244,6 +244,14 @@ def test_when_all_rows_are_there_senders_may_go_and_workers_that_have_given() ->
     assert core.lost("b", error, 1.0)[0] == Conclude(error)
 
 
+def test_end_goes_to_those_too_that_were_only_asked() -> None:
+    core = grown(c=5, d=4)
+    core.received("a", split(1, 9), 1.0)
+    core.received("c", Recruited(GROUP, is_taken=False), 1.0)
+    ends = said(core.cancel(Cancelled("enough"), 1.0))
+    assert {to for to, _ in ends} == {"s", "t", "boss", "a", "b", "c", "d"}
+
+
 def test_end_is_said_again_and_given_up_after_a_while() -> None:
     core = grown()
     core.cancel(Cancelled("enough"), 0.0)
@@ -259,6 +267,21 @@ def test_manager_says_something_from_time_to_time() -> None:
     core = manager()
     assert core.deadline == LIMITS.alive_s
     assert said(core.tick(LIMITS.alive_s)) == [("s", Redirect), ("t", Redirect), ("boss", Redirect)]
+
+
+def test_sender_that_is_silent_is_missed_though_its_member_answers_as_a_worker() -> None:
+    core = ManagerCore(GROUP, "boss", ("a",), {"a": 1}, LIMITS, 0.0)
+    core.received("boss", split(), 0.0)
+    core.received("a", Recruited(GROUP, is_taken=True), 0.0)
+    core.received("a", Online(GROUP, 2), 0.0)
+    now = 0.0
+    while now < LIMITS.lease_s + LIMITS.alive_s and core.phase is ManagerPhase.GROWING:
+        now += LIMITS.alive_s
+        core.tick(now)
+        for name in ("a", "boss"):
+            core.received(name, Redirected(GROUP, 2, is_sender=False), now)
+    assert isinstance(core.error, SiteError)
+    assert "nothing was heard of a" in str(core.error)
 
 
 def test_who_knows_nothing_of_it_gives_everybody_an_end() -> None:
