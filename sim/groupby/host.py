@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING
 
 from sim.groupby.rows import Group, SimRows, SimState
 from sim.loop import Violation
-from skerry.exchange.groupby.contract import ROWS, Conclude, Deliver, Forget, GiveOn, Instruction, LetGo, Send
+from skerry.exchange.groupby.contract import (
+    ROWS,
+    Conclude,
+    Deliver,
+    DeliverShare,
+    Forget,
+    GiveOn,
+    Instruction,
+    LetGo,
+    Send,
+)
 from skerry.exchange.groupby.manager import ManagerCore, ManagerPhase
 from skerry.exchange.groupby.router import RouterCore, RouterPhase
 from skerry.exchange.groupby.strangers import answer
@@ -179,8 +189,11 @@ class Host:
             match each:
                 case Send(to=to, message=message):
                     self.world.send(self.name, to, message)
-                case Deliver(to=to, rows=rows, lane=lane):
-                    self.world.deliver(self.name, to, lane, rows)
+                case Deliver(to=to, rows=rows):
+                    self.world.deliver(self.name, to, ROWS, rows)
+                case DeliverShare(to=to, epoch=epoch, parts=parts):
+                    for part in (*parts, None):
+                        self.world.deliver(self.name, to, epoch, part)
                 case GiveOn():
                     assert self.worker is not None
                     self.later(self.world.random.uniform(0, 0.3), functools.partial(self._give, self.worker))

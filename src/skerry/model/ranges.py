@@ -48,7 +48,9 @@ class RoutingTable(msgspec.Struct, frozen=True, array_like=True):
         return [each for each in self.ranges if each.member == member]
 
     def check(self) -> None:
-        """One that came from a peer: PeerError if a place has no owner, or two."""
+        """One that came from a peer: PeerError if a place has no owner, or two, or its hash is not known here."""
+        if self.rule != XXHASH64:
+            raise PeerError(f"the routing table of epoch {self.epoch} is by {self.rule!r}, which is not known here")
         bounds = [0, *(each.upto for each in self.ranges)]
         firsts = [*(each.first for each in self.ranges), PLACES]
         if bounds != firsts or any(each.first >= each.upto for each in self.ranges):

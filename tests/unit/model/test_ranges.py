@@ -63,3 +63,8 @@ def test_any_series_of_splits_leaves_each_place_one_owner(cuts: list[int], place
 def test_table_that_does_not_cover_all_places_once_is_a_peers_mistake(ranges: tuple[Range, ...]) -> None:
     with pytest.raises(PeerError, match="does not cover"):
         RoutingTable(2, ranges).check()
+
+
+def test_hash_that_is_not_known_is_a_peers_mistake() -> None:
+    with pytest.raises(PeerError, match="'md5', which is not known here"):
+        first_table("a", "md5").check()

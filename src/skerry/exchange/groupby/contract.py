@@ -45,8 +45,8 @@ class State(Protocol):
     def middle(self) -> int | None:
         """A place with about half of the state below it. None if one key has so much of it that no cut would help."""
 
-    def take(self, first: int, upto: int) -> Sequence[Any]:
-        """Groups of these places as Rows. They are no longer here."""
+    def take(self, first: int, upto: int) -> Any:
+        """Groups of these places, to be sent piece by piece: they count no longer here, though some may be on disk."""
 
     def spill(self) -> None:
         """From now on what does not fit goes to disk."""
@@ -64,11 +64,18 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class Deliver(msgspec.Struct, frozen=True):
-    """On the channel to this member, behind all that was delivered before. None ends a share."""
+    """Rows, on the channel to this member, behind all that was delivered before."""
 
     to: str
     rows: Any
-    lane: int = ROWS
+
+
+class DeliverShare(msgspec.Struct, frozen=True):
+    """All that `take` gave, in the lane `epoch`, then the end of that lane: before all that is delivered later."""
+
+    to: str
+    epoch: int
+    parts: Any
 
 
 class GiveOn(msgspec.Struct, frozen=True):
@@ -93,4 +100,4 @@ class Forget(msgspec.Struct, frozen=True):
     silent: tuple[str, ...]
 
 
-Instruction = Send | Deliver | GiveOn | LetGo | Conclude | Forget
+Instruction = Send | Deliver | DeliverShare | GiveOn | LetGo | Conclude | Forget

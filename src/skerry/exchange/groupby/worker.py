@@ -3,7 +3,7 @@ it has grown, and says how much it holds. Pure (docs/protocol.md, 16.3)."""
 
 from __future__ import annotations
 
-from skerry.exchange.groupby.contract import Deliver, GiveOn, Instruction, LetGo, Rows, Send, State
+from skerry.exchange.groupby.contract import Deliver, DeliverShare, GiveOn, Instruction, LetGo, Rows, Send, State
 from skerry.exchange.groupby.router import routed, stranded
 from skerry.exchange.groupby.sayings import Sayings
 from skerry.model.errors import PeerError, SiteError, SkerryError
@@ -250,13 +250,12 @@ class WorkerCore:
         self._move(WorkerEvent.HAND_OVER)
         self._answered(message.number)
         self._know(message.table)
-        instructions: list[Instruction] = []
+        shares: list[Instruction] = []
         for each in message.table.ranges:
             if each.member in message.to:
                 parts = self.state.take(each.first, each.upto)
-                instructions += [Deliver(each.member, part, self.epoch) for part in parts]
-                instructions.append(Deliver(each.member, None, self.epoch))
-        return instructions + self._grown(now)
+                shares.append(DeliverShare(each.member, self.epoch, parts))
+        return shares + self._grown(now)
 
     def _answered(self, number: int) -> None:
         if self._wish is not None and self._wish.number <= number:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from sim.groupby.rows import Group, SimRows, SimState, place_of
-from skerry.exchange.groupby.contract import Deliver, GiveOn, LetGo, Send
+from skerry.exchange.groupby.contract import Deliver, DeliverShare, GiveOn, LetGo, Send
 from skerry.exchange.groupby.router import RouterCore, RouterPhase
 from skerry.exchange.groupby.worker import WorkerCore, WorkerPhase
 from skerry.model.errors import PeerError, SiteError
@@ -86,8 +86,11 @@ def test_hand_over_sends_the_share_before_rows_that_follow_and_only_once() -> No
     table = RoutingTable(2, (Range(0, HALF, "boss"), Range(HALF, PLACES, "b")))
     hand_over = HandOver(GROUP, 1, table, ("b",))
     done = worker.received(hand_over, 0.0) + worker.rows(rows(HIGH[6:8]), 0.0)
-    lanes = [(each.lane, each.rows and each.rows.weight) for each in done if isinstance(each, Deliver)]
-    assert lanes == [(2, 6), (2, None), (0, 2)]
+    share, later = done
+    assert isinstance(share, DeliverShare)
+    assert (share.to, share.epoch, sum(part.weight for part in share.parts)) == ("b", 2, 6)
+    assert isinstance(later, Deliver)
+    assert (later.to, later.rows.weight) == ("b", 2)
     assert (worker.state.weight, worker.rows_forwarded) == (6, 2)
     assert worker.received(hand_over, 0.0) == []
 
