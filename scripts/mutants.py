@@ -18,6 +18,12 @@ ROOT = Path(__file__).resolve().parents[1]
 # A mutant may make a test endless; that is a caught mistake too. The simulation ends endless loops by itself.
 TIMEOUT_S = 600
 SIMULATION_TIMEOUT_S = 3600
+# How a mutant says how many seeds, and of which simulation.
+SIMULATIONS: dict[str, tuple[str, ...]] = {
+    "seeds": (),
+    "tables_seeds": ("--tables",),
+    "groupby_seeds": ("--groupby",),
+}
 FAILED = 1  # exit status of pytest and of the simulation; 2 and more mean that they did not run
 PARTS = ("src", "sim", "tests", "bench", "chaos", "soak", "fuzz", "metamorphic", "scripts", "pyproject.toml")
 
@@ -70,11 +76,10 @@ def run_simulation(tree: Path, seeds: int, *options: str) -> Verdict:
 
 
 def judge(tree: Path, mutant: dict[str, Any]) -> Verdict:
-    """By the simulation, or that of commits, if it says how many seeds; by its tests otherwise."""
-    if "seeds" in mutant:
-        return run_simulation(tree, mutant["seeds"])
-    if "tables_seeds" in mutant:
-        return run_simulation(tree, mutant["tables_seeds"], "--tables")
+    """By one of the simulations, if it says how many seeds; by its tests otherwise."""
+    for name, options in SIMULATIONS.items():
+        if name in mutant:
+            return run_simulation(tree, mutant[name], *options)
     return run_tests(tree, mutant["tests"])
 
 
@@ -90,7 +95,7 @@ def check_sound(tree: Path, mutants: list[dict[str, Any]]) -> None:
     """Without a mutant nothing may fail, or the table would mean nothing."""
     tests = sorted({test for mutant in mutants for test in mutant.get("tests", ())})
     verdicts = [run_tests(tree, tests)] if tests else []
-    for name, options in (("seeds", ()), ("tables_seeds", ("--tables",))):
+    for name, options in SIMULATIONS.items():
         seeds = max(mutant.get(name, 0) for mutant in mutants)
         verdicts += [run_simulation(tree, seeds, *options)] if seeds else []
     for verdict in verdicts:

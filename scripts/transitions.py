@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from skerry.client import cursor
+from skerry.exchange.groupby import manager, router, splitting, worker
 from skerry.member import query, task
 from skerry.model.transitions import as_markdown
 from skerry.tables import decider, participant
@@ -21,8 +22,12 @@ TABLES = {
     "cursor": as_markdown(cursor.NEXT),
     "participant": as_markdown(participant.NEXT),
     "decider": as_markdown(decider.NEXT),
+    "group-by manager": as_markdown(manager.NEXT),
+    "group-by split": as_markdown(splitting.NEXT),
+    "group-by worker": as_markdown(worker.NEXT),
+    "group-by sender": as_markdown(router.NEXT),
 }
-_MARKED = re.compile(r"(?<=<!-- transitions: )([\w ]+)( -->\n).*?(?=\n<!-- end -->)", re.S)
+_MARKED = re.compile(r"(?<=<!-- transitions: )([\w -]+?)( -->\n).*?(?=\n<!-- end -->)", re.S)
 
 
 def names_in(text: str) -> list[str]:

@@ -1,6 +1,7 @@
 """`python -m sim --seeds 500`: runs seeds, prints the violations and the slowest seed. `--seed 7` replays one.
 
-`--tables` runs commits to tables of our own (sim/tables, sim/staged) instead of queries.
+`--tables` runs commits to tables of our own (sim/tables, sim/staged) instead of queries, `--groupby` elastic group-bys
+(sim/groupby).
 """
 
 from __future__ import annotations
@@ -17,12 +18,19 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 
+import sim.groupby.world
 import sim.tables.seeds
 from sim.loop import OWNER
 from sim.world import COMPLAINTS, Outcome, run_seed
 
 _COLLECT_EVERY = 25
 Run = Callable[[int], Outcome]
+# What a seed is of: the option that asks for it, and what it counts.
+WORLDS: dict[Run, tuple[str, str]] = {
+    run_seed: ("", "queries answered"),
+    sim.tables.seeds.run_seed: (" --tables", "commits"),
+    sim.groupby.world.run_seed: (" --groupby", "group-bys complete"),
+}
 
 
 def main(arguments: list[str]) -> int:
@@ -33,9 +41,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)")
     parser.add_argument("--stop-at-first", action="store_true", help="end with the first violation")
     parser.add_argument("--log", action="store_true", help="with --seed: what the members log")
-    parser.add_argument("--tables", action="store_true", help="commits to tables of our own, instead of queries")
+    worlds = parser.add_mutually_exclusive_group()
+    worlds.add_argument("--tables", action="store_true", help="commits to tables of our own, instead of queries")
+    worlds.add_argument("--groupby", action="store_true", help="elastic group-bys, instead of queries")
     options = parser.parse_args(arguments)
     run = sim.tables.seeds.run_seed if options.tables else run_seed
+    run = sim.groupby.world.run_seed if options.groupby else run
     if options.seed is not None:
         return max(replay(run, seed, with_log=options.log) for seed in options.seed)
     return run_all(run, range(options.first, options.first + options.seeds), options.jobs, options.stop_at_first)
@@ -68,6 +79,7 @@ def replay(run: Run, seed: int, *, with_log: bool) -> int:
 def run_all(run: Run, seeds: range, jobs: int, stop_at_first: bool) -> int:
     began, ran, violations, complete, failed = time.monotonic(), 0, 0, 0, 0
     slowest, slowest_s = 0, 0.0
+    option, what = WORLDS[run]
     for outcome, seconds in outcomes(run, seeds, jobs):
         ran += 1
         complete, failed = complete + outcome.complete, failed + outcome.failed
@@ -76,11 +88,9 @@ def run_all(run: Run, seeds: range, jobs: int, stop_at_first: bool) -> int:
         if outcome.violation:
             violations += 1
             print(f"seed {outcome.seed}: {outcome.violation}")
-            option = "" if run is run_seed else " --tables"
             print(f"  replay it with: python -m sim{option} --seed {outcome.seed}", flush=True)
             if stop_at_first:
                 break
-    what = "queries answered" if run is run_seed else "commits"
     print(f"{complete} {what}, {failed} ended with an error; {time.monotonic() - began:.1f} s")
     print(f"slowest seed: {slowest}, {slowest_s:.3f} s")
     print(f"{ran} seeds, {violations} violations")

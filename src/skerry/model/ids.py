@@ -30,3 +30,13 @@ class ChannelId(msgspec.Struct, frozen=True, array_like=True, order=True):
 
     def __str__(self) -> str:
         return f"{self.query} edge {self.edge} {self.sender}→{self.receiver}"
+
+
+class GroupById(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """One elastic group-by of a query: the one that takes the rows of `edge`."""
+
+    query: QueryId
+    edge: int
+
+    def __str__(self) -> str:
+        return f"{self.query} group-by {self.edge}"

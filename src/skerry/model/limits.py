@@ -360,6 +360,28 @@ class CommitLimits(msgspec.Struct, frozen=True):
     reads_waiting: int = 10_000
 
 
+class GroupByLimits(msgspec.Struct, frozen=True):
+    """Of an elastic group-by (docs/protocol.md, 16); units last in names."""
+
+    # a state of more groups or bytes is split; one that fills so much memory goes to disk before anybody has answered
+    split_groups: int = 1_000_000
+    split_bytes: int = 128 * MIB
+    memory_bytes: int = 192 * MIB
+    # members that the first split recruits, if there are as many; a member that has not answered by then is passed over
+    first_recruits: int = 2
+    recruit_s: float = 5.0
+    # what has no answer is said again, then after twice as long each time, up to `alive_s`; so often the manager says
+    # something in any case, and who hears nothing for `lease_s` gives up
+    repeat_s: float = 0.5
+    alive_s: float = 5.0
+    lease_s: float = 30.0
+    # weights that do not agree are asked for again; without any progress for so long the group-by fails
+    recount_s: float = 0.2
+    count_s: float = 30.0
+    # for all who took part to say that nothing is left
+    end_s: float = 10.0
+
+
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Units last in names. `skerry.yaml` may override any of them under `limits:`."""
 

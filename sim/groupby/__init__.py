@@ -1,0 +1,1 @@
+"""A seeded world around the cores of the elastic group-by (docs/simulation.md)."""
