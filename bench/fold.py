@@ -1,13 +1,12 @@
-"""The group-by's state beside DuckDB: partial rows of two senders, with many keys, folded in one thread.
+"""The group-by's state beside DuckDB: partial rows with many keys, folded in one thread.
 
-What counts is processor time, of this process with all its threads; least of all rounds. DuckDB reads the same Arrow
+What counts is processor time, of this process with all its threads; the bar is for medians. DuckDB reads the same Arrow
 rows, has one thread too, and hands its groups over as Arrow batches.
 """
 
 from __future__ import annotations
 
 import gc
-import statistics
 import time
 from collections.abc import Callable
 
@@ -15,7 +14,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from bench.frame import Bar, Options, Report, Samples
+from bench.frame import Bar, Options, Report, Samples, ratio
 from skerry.exchange.groupby.rows import PartialRows
 from skerry.exchange.groupby.state import State
 from skerry.exchange.input import END
@@ -53,18 +52,13 @@ def run(options: Options) -> Report:
                 if turn:  # the first is a warm-up: memory is new to the process
                     samples[case][name].append(rows / 1e6 / taken_s)
         assert found[OURS] == found[DUCKDB], f"{case}: {found} groups"
-    best = {case: {name: max(values) for name, values in taken.items()} for case, taken in samples.items()}
-    bars = [Bar("duckdb", best["int keys"][OURS] / best["int keys"][DUCKDB], BAR, at_most=False)]
-    notes = []
-    for case, taken in samples.items():
-        at_best, medians = (
-            best[case][OURS] / best[case][DUCKDB],
-            [statistics.median(taken[name]) for name in best[case]],
-        )
-        notes.append(
-            f"{case}: {best[case][OURS]:.2f} and DuckDB {best[case][DUCKDB]:.2f} at best, {at_best:.2f} x;"
-            f" by medians {medians[0] / medians[1]:.2f} x; the state held {peaks[case] / 1e6:.0f} MB at most"
-        )
+    ratios = {case: ratio(taken, OURS, DUCKDB) for case, taken in samples.items()}
+    bars = [Bar("duckdb", ratios["int keys"], BAR, at_most=False)]
+    notes = [
+        f"{case}: {ratios[case]:.2f} x DuckDB by medians, {max(taken[OURS]) / max(taken[DUCKDB]):.2f} x at best;"
+        f" the state held {peaks[case] / 1e6:.0f} MB at most"
+        for case, taken in samples.items()
+    ]
     title = f"{ROWS * options.scale / 1e6:g} million partial rows: count, sum, min and max"
     return Report("fold", title, "million rows a processor second", samples, bars, options, notes)
 

@@ -318,7 +318,7 @@ STATS_SAMPLE_ROWS = 1000
 # at which it stops to make room on disk; for one bucket that comes back from there; and how much more than all of it
 # may ever be held.
 FOLD_INTAKE_ROWS = 262_144
-FOLD_PENDING_ROWS = 8192
+FOLD_PENDING_ROWS = 16_384
 FOLD_SPILL_BYTES = 1 * MIB
 FOLD_INTAKE_SHARE = 1 / 16
 FOLD_PENDING_SHARE = 0.1
