@@ -65,6 +65,9 @@ class World:
         self._delay_s = random.choice((0.002, 0.02, 0.1))
         self._twice = random.choice((0.0, 0.1, 0.3))
         self._loss = random.choice((0.0, 0.0, 0.05))
+        # In some, rows vanish without a word of anybody. No channel does that; weights are there in case that one does.
+        self.leaks = self.mood == "hard" and random.random() < 0.15
+        self.rows_leaked = 0
         self._cut: dict[tuple[str, str], int] = {}
         self._streams: dict[tuple[str, str], deque[tuple[int, SimRows | None]]] = {}
         self._pumping: set[tuple[str, str]] = set()
@@ -246,6 +249,10 @@ class World:
             self.timeline.after(0.05, functools.partial(self._pass, pair))
             return
         lane, rows = stream.popleft()
+        if self.leaks and rows is not None and not self.rows_leaked and self.random.random() < 0.05:
+            self.rows_leaked = rows.weight
+            self.tell(f"{self.rows_leaked} rows from {pair[0]} to {pair[1]} vanish")
+            rows = SimRows(())
         host.now(host.life, functools.partial(host.rows, pair[0], lane, rows))
         self._pump(pair)
 
