@@ -141,6 +141,7 @@ class Committing:
             await asyncio.sleep(COMMIT_TICK_S / 10)  # owner: the store, which has room again or fails
         if self._persist is not None:
             until: Future[None] = Future()
+            until.set_running_or_notify_cancel()  # the store tells of it, also if nobody waits any more
             self._persist((), self._turn, partial(_end, until))  # the store's calls are carried out in their order
             await asyncio.wrap_future(until)
         self._check()

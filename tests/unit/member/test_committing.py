@@ -14,34 +14,40 @@ from skerry.wire.commit_messages import State
 
 WAIT_S = 60.0
 
+Told = Callable[[BaseException | None], None]
+
+
+def made(persist: Callable[[Iterable[Record], int, Told], None], applied: list[bytes]) -> Committing:
+    return Committing(
+        "oslo",
+        CommitLimits(),
+        [],
+        persist,
+        look=lambda *_: Looked((Found(),)),
+        apply=lambda _, writes, *__: applied.extend(write.key for write in writes),
+        discard=lambda _: None,
+        send=lambda *_: None,
+        own=lambda work, _: work.close(),
+    )
+
 
 def test_each_is_answered_when_its_own_record_is_on_disk() -> None:
     """Those that the store commits together wake the loop once; none of the others is answered with them."""
-    on_disk: list[Callable[[BaseException | None], None]] = []
+    on_disk: list[Told] = []
     applied: list[bytes] = []
 
-    def persist(records: Iterable[Record], _turn: int, told: Callable[[BaseException | None], None]) -> None:
+    def persist(records: Iterable[Record], _turn: int, told: Told) -> None:
         if any(isinstance(record, Committed) for record in records):
             on_disk.append(told)
         else:
             told(None)  # the clock's mark
 
-    def finish(some: list[Callable[[BaseException | None], None]]) -> None:
+    def finish(some: list[Told]) -> None:
         for tell in some:
             tell(None)
 
     async def story() -> None:
-        shell = Committing(
-            "oslo",
-            CommitLimits(),
-            [],
-            persist,
-            look=lambda *_: Looked((Found(),)),
-            apply=lambda _, writes, *__: applied.extend(write.key for write in writes),
-            discard=lambda _: None,
-            send=lambda *_: None,
-            own=lambda work, _: work.close(),
-        )
+        shell = made(persist, applied)
         tasks = []
         for number in range(6):
             part = Part((Write(1, b"%d" % number, b"row"),))
@@ -57,6 +63,27 @@ def test_each_is_answered_when_its_own_record_is_on_disk() -> None:
         outcomes = await asyncio.wait_for(asyncio.gather(*tasks), WAIT_S)
         assert {(outcome.state, outcome.rows) for outcome in outcomes} == {(State.COMMITTED, 1)}
         assert applied == [b"%d" % number for number in range(6)]
+        shell.stop()
+
+    asyncio.run(story())
+
+
+def test_the_store_may_tell_whoever_waits_no_longer() -> None:
+    """It tells in its own thread, which an error would end: then nothing could be written any more."""
+    waiting: list[Told] = []
+
+    def persist(records: Iterable[Record], _turn: int, told: Told) -> None:
+        told(None) if records else waiting.append(told)
+
+    async def story() -> None:
+        shell = made(persist, [])
+        flushing = asyncio.ensure_future(shell.written())
+        while not waiting:
+            await asyncio.sleep(0)
+        flushing.cancel()
+        await asyncio.wait({flushing}, timeout=WAIT_S)
+        assert flushing.cancelled()
+        await asyncio.to_thread(waiting[0], None)
         shell.stop()
 
     asyncio.run(story())
