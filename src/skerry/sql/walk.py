@@ -75,10 +75,23 @@ def find_all(tree: exp.Expr, kind: type[A], other: type[B], /) -> list[A | B]: .
 @overload
 def find_all(tree: exp.Expr, /, *kinds: type[exp.Expr]) -> list[exp.Expr]: ...
 def find_all(tree: exp.Expr, /, *kinds: type[Any]) -> list[Any]:
-    """The nodes of some kinds."""
-    return [node for node in nodes_of(tree) if isinstance(node, kinds)]
+    """The nodes of some kinds, in the order of `nodes_of`."""
+    found, queue = [], [tree]
+    for node in queue:  # each is looked at once: a large tree is larger than the processor's cache
+        if isinstance(node, kinds):
+            found.append(node)
+        if node.is_primitive:
+            continue
+        for value in node.args.values():
+            if isinstance(value, exp.Expr):
+                queue.append(value)
+            elif type(value) is list:
+                for each in value:
+                    if isinstance(each, exp.Expr):
+                        queue.append(each)
+    return found
 
 
 def contains(tree: exp.Expr, *kinds: type[exp.Expr]) -> bool:
     """Is a node of one of these kinds in it?"""
-    return any(isinstance(node, kinds) for node in nodes_of(tree))
+    return bool(find_all(tree, *kinds))

@@ -288,7 +288,7 @@ def test_a_view_that_a_cancel_meets_is_made_all_the_same(sail_engine: Engine, tm
     interrupting = threading.Thread(target=interrupt)
     interrupting.start()
     try:
-        for version in range(300):
+        for version in range(120):
             table = files(tmp_path, "t", tmp_path / "t.parquet", columns=COLUMNS, version=version)
             session.addTag("unlucky")
             with views.lease({"t": table}) as names:  # drops the one before
