@@ -31,6 +31,7 @@ from skerry.plan.known import groups_key, result_key
 from skerry.plan.mentions import result_size
 from skerry.plan.ordered import with_orders_kept
 from skerry.plan.partial_plan import AtSite, InMember, at_sites, in_member
+from skerry.plan.partials import called
 from skerry.plan.place import Rooms, bottom_up_places, bottom_up_reason, fewest_arriving, with_ways
 from skerry.plan.rules.colocated import Alike, PartsBeside
 from skerry.plan.rules.prune import KeptParts, Parts
@@ -40,6 +41,7 @@ from skerry.plan.site import Site
 from skerry.plan.sortable import keys_are_mergeable
 from skerry.plan.source import Source
 from skerry.plan.topn_plan import PartsJoined, at_parts, bounded_at_sites, cheaper
+from skerry.sql.functions import has_aggregate
 from skerry.sql.nodes import Nearest
 from skerry.sql.shape import Shape, result_shape, without_limit
 from skerry.sql.statement import Query, Scan, render
@@ -49,7 +51,7 @@ from skerry.sql.width import only_copies
 
 def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
     """The plan of a query that the gate admitted and bind has bound."""
-    query = _without_brackets(query)
+    query = _with_one_group(_without_brackets(query))
     is_split = len({part.member for scan in query.tables for part in catalog.parts(scan.table)}) > 1
     if is_split:
         query = with_orders_kept(query)
@@ -69,6 +71,25 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
         plan = cheaper(plan, other, site)
     _check_ways(plan, site.topology)
     return plan
+
+
+def _with_one_group(query: Query) -> Query:
+    """HAVING makes one group of all rows, also where no aggregate stands beside it: then one is written there."""
+    if not any(map(_lacks_group, find_all(query.tree, exp.Having))):
+        return query
+    tree = query.tree.copy()
+    for having in filter(_lacks_group, find_all(tree, exp.Having)):
+        is_one = exp.GTE(this=called("count", exp.Literal.number(1)), expression=exp.Literal.number(0))
+        having.set("this", exp.and_(is_one, having.this))
+    return dataclasses.replace(query, tree=tree)
+
+
+def _lacks_group(having: exp.Having) -> bool:
+    select = having.parent
+    if not isinstance(select, exp.Select) or select.args.get("group") is not None:
+        return False
+    order = select.args.get("order")
+    return not any(map(has_aggregate, (*select.expressions, having.this, *(order.expressions if order else ()))))
 
 
 def _plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> tuple[Plan, str]:

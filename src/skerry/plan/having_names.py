@@ -20,8 +20,18 @@ def has_hidden_names(select: exp.Select) -> bool:
     having = select.args.get("having")
     if having is None:
         return False
-    aliases = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
-    return any(column.parts[0].name.lower() in aliases for column in find_all(having, exp.Column))
+    names = {name for name, _ in _named_items(select)}
+    return any(column.parts[0].name.lower() in names for column in find_all(having, exp.Column))
+
+
+def _named_items(select: exp.Select) -> list[tuple[str, exp.Expr]]:
+    """Items whose name is no column's: those with an alias, and strings, which are named after their text."""
+    named = [(item.alias_or_name.lower(), item.unalias()) for item in select.expressions if _is_named(item)]
+    return [(name, value) for name, value in named if name]
+
+
+def _is_named(item: exp.Expr) -> bool:
+    return isinstance(item, exp.Alias) or (isinstance(item, exp.Literal) and item.is_string)
 
 
 def say_what_is_meant(scopes: Scopes) -> None:
@@ -36,10 +46,8 @@ class _Having:
         self._scope = scope
         self._select = scope.select
         self._items: dict[str, exp.Expr | None] = {}
-        for item in self._select.expressions:
-            if isinstance(item, exp.Alias):
-                name = item.alias.lower()
-                self._items[name] = None if name in self._items else item.this
+        for name, value in _named_items(self._select):
+            self._items[name] = None if name in self._items else value
         self._keys = {form(self._said(key)) for key in self._grouped()}
 
     def rewrite(self) -> None:

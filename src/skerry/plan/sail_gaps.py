@@ -14,9 +14,9 @@ from skerry.plan.nan_order import give_nan_one_sign, sorts_by_computed
 from skerry.plan.partials import call_of
 from skerry.plan.reals import Reals
 from skerry.plan.rules.outputs import Outputs
-from skerry.sql.functions import call_name, is_aggregate, is_generator
+from skerry.sql.functions import call_name, has_aggregate, is_aggregate, is_generator
 from skerry.sql.statement import Query
-from skerry.sql.walk import find_all, nodes_of
+from skerry.sql.walk import bare, find_all, nodes_of
 
 _EXTREMES = frozenset(("min", "max"))
 _MADE = frozenset(("struct", "named_struct", "array"))
@@ -25,7 +25,7 @@ _ROWS_MAX = 2**63 - 1  # Spark's and Sail's largest bound
 
 def for_sail(query: Query, is_split: bool) -> Query:
     """The query in words that Sail understands; SqlError where there are none. `is_split`: over several sites."""
-    query = _with_names_meant(query)
+    query = _with_conditions(_with_places(_with_names_meant(query)))
     if is_split:
         query = _with_one_nan(query)
         _look_at_extremes(query)
@@ -68,6 +68,40 @@ def _with_names_meant(query: Query) -> Query:
     tree = query.tree.copy()
     say_what_is_meant(read_scopes(tree, {scan.node_name: scan for scan in query.tables}))
     return dataclasses.replace(query, tree=tree)
+
+
+def _with_places(query: Query) -> Query:
+    """Behind HAVING, `ORDER BY sum(b)` of a listed aggregate says its place: sorted by lanes, Sail finds no aggregate."""
+    tree = query.tree.copy()
+    is_changed = False
+    for select in find_all(tree, exp.Select):
+        order = select.args.get("order")
+        if order is None or select.args.get("having") is None or any(item.is_star for item in select.expressions):
+            continue
+        items = [bare(item.unalias()) for item in select.expressions]
+        aliases = {item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)}
+        for ordered in order.expressions:
+            key = bare(ordered.this)
+            is_hidden = any(column.name.lower() in aliases for column in find_all(key, exp.Column))
+            if has_aggregate(key) and key in items and not is_hidden:
+                ordered.set("this", exp.Literal.number(items.index(key) + 1))
+                is_changed = True
+    return dataclasses.replace(query, tree=tree) if is_changed else query
+
+
+def _with_conditions(query: Query) -> Query:
+    """A semi or anti join without a condition has one: Sail takes it for a cross join."""
+    if not any(map(_lacks_condition, find_all(query.tree, exp.Join))):
+        return query
+    tree = query.tree.copy()
+    for join in filter(_lacks_condition, find_all(tree, exp.Join)):
+        join.set("on", exp.true())
+    return dataclasses.replace(query, tree=tree)
+
+
+def _lacks_condition(join: exp.Join) -> bool:
+    is_test = str(join.args.get("kind") or "").upper() in ("SEMI", "ANTI")
+    return is_test and not any(join.args.get(key) for key in ("on", "using", "method"))
 
 
 def _with_one_nan(query: Query) -> Query:

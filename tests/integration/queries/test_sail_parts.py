@@ -42,6 +42,8 @@ SAME = [
     "SELECT k, sum(b) FROM t GROUP BY k HAVING sum(b) = (SELECT max(s) FROM (SELECT sum(b) AS s FROM t GROUP BY k))",
     "SELECT k, sum(a) FROM u GROUP BY k HAVING sum(a) > (SELECT max(b) FROM t WHERE t.k = u.k)",
     "SELECT k, stddev(x) FROM t GROUP BY k ORDER BY stddev(x) DESC, k LIMIT 2",
+    "SELECT k, sum(b) FROM t GROUP BY k HAVING sum(b) > 1 ORDER BY sum(b) DESC",
+    "SELECT u.k, sum(w.a) FROM u JOIN w ON u.k < w.k GROUP BY u.k HAVING sum(w.a) > 0 ORDER BY sum(w.a)",
     "SELECT k, var_pop(b) AS v FROM t GROUP BY k HAVING var_pop(b) > 1 ORDER BY v, k LIMIT 3",
     "SELECT id FROM u WHERE EXISTS (SELECT 1 FROM t WHERE t.k = u.k AND t.b > u.a)",
     "SELECT id FROM u WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.k = u.k LIMIT 1)",
@@ -78,6 +80,14 @@ MEANT: list[tuple[str, list[dict[str, Any]]]] = [
     ("SELECT timestampadd(DAY, 1, TIMESTAMP '2020-01-01 00:00:00') = '2020-01-02' AS d FROM w LIMIT 1", [{"d": True}]),
     ("SELECT k + 1, count(*) FROM t WHERE k = 1 GROUP BY k + 1", [{"(k + 1)": 2, "count(1)": 144}]),
     ("SELECT `all` FROM (SELECT max(b) AS `all` FROM t)", [{"all": 96}]),
+    # HAVING makes one group of all rows.
+    ("SELECT 1 AS one FROM t HAVING 1 < 2", [{"one": 1}]),
+    ("SELECT 1 AS one FROM t WHERE id = 1 HAVING 1 > 2", []),
+    ("SELECT count(*) AS n FROM w WHERE EXISTS (SELECT 1 FROM t WHERE id < 0 HAVING true)", [{"n": 3}]),
+    ("SELECT sum(b) AS s FROM t WHERE k < 2 GROUP BY k HAVING max(b) > 1 ORDER BY sum(b)", [{"s": 6026}, {"s": 6063}]),
+    ("SELECT * FROM w LEFT ANTI JOIN (SELECT * FROM t WHERE id < 0) AS n ORDER BY k LIMIT 1", [{"id": 0, "k": 0, "a": 0}]),
+    ("SELECT a, k FROM w LEFT SEMI JOIN t ORDER BY k DESC LIMIT 1", [{"a": 2, "k": 2}]),
+    ("SELECT concat('a', k) AS s, 'c' FROM (SELECT k, 'b' AS c FROM t) GROUP BY k, c HAVING c > 'b'", []),
 ]
 # NaN is the greatest, however the rows are spread and whatever the rules make of the statement.
 NAN = math.nan
@@ -247,6 +257,8 @@ ON_SPARK = [
     "SELECT id FROM u WHERE a NOT IN (SELECT b FROM t WHERE t.k = u.k)",
     "SELECT id, (SELECT count(*) IS NULL FROM w WHERE w.k = u.k) AS m FROM u",
     "SELECT max(struct(b, k)) AS m FROM t",
+    "SELECT 1 AS one FROM t HAVING 1 < 2",
+    "SELECT 1 AS one FROM t WHERE id < 0 HAVING true ORDER BY one",
     "SELECT id FROM u WHERE EXISTS (SELECT 1 FROM kept WHERE kept.k = u.k AND b > 50)",
     "SELECT id FROM u WHERE NOT EXISTS (SELECT * FROM kept WHERE kept.k = u.k AND kept.b > u.a)",
 ]
