@@ -71,7 +71,7 @@ def _with_names_meant(query: Query) -> Query:
 
 
 def _with_places(query: Query) -> Query:
-    """Behind HAVING, `ORDER BY sum(b)` of a listed aggregate says its place: sorted by lanes, Sail finds no aggregate."""
+    """Behind HAVING, `ORDER BY sum(b)` of a listed aggregate says its place: Sail finds no aggregate for SORT BY."""
     tree = query.tree.copy()
     is_changed = False
     for select in find_all(tree, exp.Select):

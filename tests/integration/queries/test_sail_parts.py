@@ -85,7 +85,10 @@ MEANT: list[tuple[str, list[dict[str, Any]]]] = [
     ("SELECT 1 AS one FROM t WHERE id = 1 HAVING 1 > 2", []),
     ("SELECT count(*) AS n FROM w WHERE EXISTS (SELECT 1 FROM t WHERE id < 0 HAVING true)", [{"n": 3}]),
     ("SELECT sum(b) AS s FROM t WHERE k < 2 GROUP BY k HAVING max(b) > 1 ORDER BY sum(b)", [{"s": 6026}, {"s": 6063}]),
-    ("SELECT * FROM w LEFT ANTI JOIN (SELECT * FROM t WHERE id < 0) AS n ORDER BY k LIMIT 1", [{"id": 0, "k": 0, "a": 0}]),
+    (
+        "SELECT * FROM w LEFT ANTI JOIN (SELECT * FROM t WHERE id < 0) AS n ORDER BY k LIMIT 1",
+        [{"id": 0, "k": 0, "a": 0}],
+    ),
     ("SELECT a, k FROM w LEFT SEMI JOIN t ORDER BY k DESC LIMIT 1", [{"a": 2, "k": 2}]),
     ("SELECT concat('a', k) AS s, 'c' FROM (SELECT k, 'b' AS c FROM t) GROUP BY k, c HAVING c > 'b'", []),
 ]
