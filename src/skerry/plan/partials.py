@@ -18,6 +18,7 @@ from skerry.sql.lexer import tokens_of
 from skerry.sql.nodes import Arguments, SparkType
 from skerry.sql.parse import parse_query
 from skerry.sql.types import decimal_of
+from skerry.sql.walk import bare, find_all
 
 _DEPTH = 50
 
@@ -163,7 +164,7 @@ def kernel_of(call: Call, type_of: TypeOf) -> Kernel | None:
     if call.name in _AVERAGES:
         counted = call.like("count", argument)
         if decimal_of(type_) is not None:
-            return Kernel("avg", (call.like("sum", argument), counted))
+            return Kernel("avg", (call.like("sum", _unfolded(argument)), counted))
         return Kernel("mean", (call.like("sum", _real(argument, type_)), counted))
     return Kernel(_VARIANCES[call.name], _moments(call, type_)) if call.name in _VARIANCES else None
 
@@ -314,12 +315,22 @@ def _average(call: Call, type_: str, type_of: TypeOf) -> Split | None:
         return None
     assert sum_type is not None
     whole: tuple[str, str, int, int] = (sum_type, result, scale, count_digits)
-    return Split(((call.like("sum", argument), sum_type), counted), lambda c: _decimal_average(c[0], c[1], *whole))
+    return Split(
+        ((call.like("sum", _unfolded(argument)), sum_type), counted), lambda c: _decimal_average(c[0], c[1], *whole)
+    )
 
 
 def _real(argument: exp.Expr, type_: str | None) -> exp.Expr:
     """Spark's average divides a sum of doubles, which is exact for whole numbers that are not very large."""
     return _as_double(argument) if type_ in _WHOLE else argument
+
+
+def _unfolded(argument: exp.Expr) -> exp.Expr:
+    """Beside another aggregate of `b + 0.5`, Sail makes `sum(b) + 0.5 * count(b)` of its sum, and fails at it."""
+    node = bare(argument)
+    if not isinstance(node, exp.Add | exp.Sub) or not find_all(node, exp.Literal):
+        return argument
+    return called("coalesce", argument.copy())
 
 
 def _as_double(argument: exp.Expr) -> exp.Expr:

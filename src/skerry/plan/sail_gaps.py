@@ -25,7 +25,7 @@ _ROWS_MAX = 2**63 - 1  # Spark's and Sail's largest bound
 
 def for_sail(query: Query, is_split: bool) -> Query:
     """The query in words that Sail understands; SqlError where there are none. `is_split`: over several sites."""
-    query = _with_conditions(_with_places(_with_names_meant(query)))
+    query = _without_nulls(_with_conditions(_with_places(_with_names_meant(query))))
     if is_split:
         query = _with_one_nan(query)
         _look_at_extremes(query)
@@ -50,7 +50,7 @@ def for_sail(query: Query, is_split: bool) -> Query:
         table.replace(exp.Subquery(this=inside))
     for test in [each for each in find_all(tree, exp.Is) if _is_null_test(each)]:
         # A count is never NULL, but Sail says so of one that a correlated subquery makes of no rows.
-        if call_name(test.this) != "count":
+        if call_name(bare(test.this)) != "count":
             raise SqlError(
                 "Sail takes a count of no rows for NULL where a subquery tests what is computed from it",
                 suggestion="test outside the subquery",
@@ -102,6 +102,35 @@ def _with_conditions(query: Query) -> Query:
 def _lacks_condition(join: exp.Join) -> bool:
     is_test = str(join.args.get("kind") or "").upper() in ("SEMI", "ANTI")
     return is_test and not any(join.args.get(key) for key in ("on", "using", "method"))
+
+
+def _without_nulls(query: Query) -> Query:
+    """Sail's UNPIVOT keeps rows without a value, and takes no notice of aliases and of further columns."""
+    turned = [each for each in find_all(query.tree, exp.Pivot) if each.args.get("unpivot")]
+    if not turned:
+        return query
+    for pivot in turned:
+        if any(isinstance(each, exp.Tuple) for each in pivot.expressions):
+            raise SqlError(
+                "UNPIVOT into several columns of values is not what Sail makes",
+                suggestion="write a UNION ALL of one SELECT for each set of columns",
+            )
+        if any(isinstance(each, exp.Alias) for each in pivot.args["fields"][0].expressions):
+            raise SqlError(
+                "Sail takes no notice of an alias in the list of UNPIVOT",
+                suggestion="rename the columns in a subquery, or change the names with CASE",
+            )
+    tree = query.tree.copy()
+    for select in find_all(tree, exp.Select):
+        joins = select.args.get("joins") or []
+        pivots = [each for each in joins if isinstance(each, exp.Pivot) and each.args.get("unpivot")]
+        if all(each.args.get("include_nulls") for each in pivots):
+            continue
+        if len(joins) > 1 or select.args.get("laterals"):
+            raise SqlError("Sail's UNPIVOT keeps rows without a value", suggestion="put UNPIVOT into a subquery alone")
+        (value,) = pivots[0].expressions
+        select.where(exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null())), copy=False)
+    return dataclasses.replace(query, tree=tree)
 
 
 def _with_one_nan(query: Query) -> Query:

@@ -80,6 +80,12 @@ MEANT: list[tuple[str, list[dict[str, Any]]]] = [
     ("SELECT timestampadd(DAY, 1, TIMESTAMP '2020-01-01 00:00:00') = '2020-01-02' AS d FROM w LIMIT 1", [{"d": True}]),
     ("SELECT k + 1, count(*) FROM t WHERE k = 1 GROUP BY k + 1", [{"(k + 1)": 2, "count(1)": 144}]),
     ("SELECT `all` FROM (SELECT max(b) AS `all` FROM t)", [{"all": 96}]),
+    # An average is a sum and a count, which are said so that Sail can hold both.
+    (
+        "SELECT k, sum(b) AS s, avg(b + 0.5) AS a FROM t WHERE k = 1 GROUP BY k",
+        [{"k": 1, "s": 6063, "a": Decimal("46.78244")}],
+    ),
+    ("SELECT name, count(*) AS n FROM t UNPIVOT (v FOR name IN (b)) GROUP BY name", [{"name": "b", "n": 654}]),
     # HAVING makes one group of all rows.
     ("SELECT 1 AS one FROM t HAVING 1 < 2", [{"one": 1}]),
     ("SELECT 1 AS one FROM t WHERE id = 1 HAVING 1 > 2", []),
@@ -238,6 +244,8 @@ REFUSED = [
     ("SELECT * FROM (SELECT k, b FROM t) PIVOT (sum(b) FOR k IN (1, 2)) AS p", "does not know what begins at k"),
     ("SELECT v:a FROM (SELECT parse_json('{}') AS v FROM t)", r"does not know what begins at|parse_json"),
     ("SELECT timediff(DAY, DATE '2020-01-01', DATE '2020-02-01') AS d FROM t", "attribute DAY is missing"),
+    ("SELECT * FROM u UNPIVOT (v FOR n IN (k AS one, a))", "an alias in the list of UNPIVOT"),
+    ("SELECT * FROM u UNPIVOT ((v, w) FOR n IN ((k, a), (a, k)))", "UNPIVOT into several columns"),
     ("SELECT k FROM t WHERE max(x) > 1", "cannot run this aggregate, window or generator: it stands where"),
     ("SELECT max(max(x)) FROM t", "cannot run this aggregate: another one is its argument"),
     ("SELECT max(x, b) AS m FROM t", r"site \w+: .*\(fragment \d\)"),
