@@ -13,6 +13,7 @@ from functools import cache
 
 from sqlglot import exp
 
+from skerry.sql.dialect import render
 from skerry.sql.functions import call_name
 from skerry.sql.lexer import tokens_of
 from skerry.sql.nodes import Arguments, SparkType
@@ -223,7 +224,18 @@ def distinct_of(call: Call, type_of: TypeOf) -> tuple[exp.Expr, ...] | None:
     elif not call.is_distinct:
         return None
     has_columns = bool(values) and all(each.find(exp.Column) for each in values)
-    return values if has_columns and call.where is None else None
+    if not has_columns or call.where is not None or any(_may_be_map(each, type_of) for each in values):
+        return None
+    return values
+
+
+def _may_be_map(value: exp.Expr, type_of: TypeOf) -> bool:
+    """Spark 4.2 groups maps whatever the order of their entries, and tells them apart in an aggregate's DISTINCT."""
+    type_ = type_of(value)
+    if type_ is not None:
+        return "map<" in type_
+    types = [type_of(column) for column in find_all(value, exp.Column)]
+    return any(each is None or "map<" in each for each in types) or "map" in render(value).lower()
 
 
 def cast(node: exp.Expr, type_: str) -> exp.Expr:

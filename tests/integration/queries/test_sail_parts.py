@@ -270,6 +270,8 @@ ON_SPARK = [
     "SELECT max(struct(b, k)) AS m FROM t",
     "SELECT 1 AS one FROM t HAVING 1 < 2",
     "SELECT 1 AS one FROM t WHERE id < 0 HAVING true ORDER BY one",
+    # Two maps that differ in the order of their entries are two to DISTINCT, and one to GROUP BY.
+    "SELECT count(DISTINCT m) AS n FROM t",
     "SELECT id FROM u WHERE EXISTS (SELECT 1 FROM kept WHERE kept.k = u.k AND b > 50)",
     "SELECT id FROM u WHERE NOT EXISTS (SELECT * FROM kept WHERE kept.k = u.k AND kept.b > u.a)",
 ]
@@ -301,6 +303,12 @@ def rows(first: int, count: int) -> pa.Table:
             "wide": pa.array([WIDE] * count, pa.decimal128(38, 0)),
         }
     )
+
+
+def turned_maps(count: int) -> pa.Array:
+    """Two maps that are equal, with their entries in two orders."""
+    entries = [("a", 1), ("b", 2)]
+    return pa.array([entries if i % 2 else entries[::-1] for i in range(count)], pa.map_(pa.string(), pa.int32()))
 
 
 def reals(found: Sequence[tuple[int, float | None]]) -> pa.Table:
@@ -345,7 +353,7 @@ def with_parts(root: Path, *, sail: bool) -> Path:
         members[site]["tables"][table] = {"format": "parquet", "path": f"{site}/{table}"} | rules
 
     for at, site in enumerate(SITES):
-        place("t", site, rows(at * ROWS, ROWS))
+        place("t", site, rows(at * ROWS, ROWS).append_column("m", turned_maps(ROWS)))
         place("kept", site, rows(at * ROWS, ROWS), leaves="aggregated")
     for site in SITES[:2]:
         place("nan", site, pa.table({"x": [1.0, math.nan]}))
