@@ -323,6 +323,7 @@ class World:
         self.loop.dispose()
         for work in self.works:
             work.close()
+        self.synced.close()
 
     # --- what members believe to be the world ---------------------------------------------------------
     def patches(self) -> list[tuple[Any, str, Any]]:
