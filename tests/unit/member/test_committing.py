@@ -10,7 +10,7 @@ from skerry.model.commits import Committed, Part, Record, TransactionId, Write
 from skerry.model.ids import QueryId
 from skerry.model.limits import CommitLimits
 from skerry.tables.instructions import Found, Looked
-from skerry.wire.commit_messages import State
+from skerry.wire.commit_messages import Decided, Prepare, State, Vote
 
 WAIT_S = 60.0
 
@@ -87,3 +87,56 @@ def test_the_store_may_tell_whoever_waits_no_longer() -> None:
         shell.stop()
 
     asyncio.run(story())
+
+
+def test_nothing_goes_before_what_somebody_waits_for() -> None:
+    """The way to another member is longer than to this one; who waits for an answer gets it before others are told."""
+    story: list[str] = []
+
+    def looked(*_: object) -> Looked:
+        story.append("look")
+        return Looked((Found(),))
+
+    async def submitted(shell: Committing, txn: TransactionId, part: Part) -> None:
+        await shell.submit(txn, shell.now(), {"bergen": part, "oslo": part, "tromso": part})
+        story.append("answered")
+
+    async def run() -> None:
+        shell = Committing(
+            "oslo",
+            CommitLimits(),
+            [],
+            lambda _records, _turn, told: told(None),
+            look=looked,
+            apply=lambda *_: None,
+            discard=lambda _: None,
+            send=lambda to, message: story.append(f"{type(message).__name__} to {to}"),
+            own=lambda work, _: work.close(),
+        )
+        txn, part = TransactionId(QueryId("oslo", "1"), 1), Part((Write(1, b"1", b"row"),))
+        asking = asyncio.ensure_future(submitted(shell, txn, part))
+        await until(lambda: "look" in story)
+        assert story == ["Prepare to bergen", "Prepare to tromso", "look"]
+        del story[:]
+        for member in ("bergen", "tromso"):
+            shell.receive(member, Vote(txn, member, shell.now(), shell.now(), 1))
+        await until(lambda: len(story) == 3)
+        assert story == ["answered", "Decided to bergen", "Decided to tromso"]
+        await asking
+        del story[:]
+        # The same at a member that takes part: it acks when the next vote is out, but it does.
+        first, later = (TransactionId(QueryId("bergen", each), 1) for each in "23")
+        shell.receive("bergen", Prepare(first, shell.now(), 0, part, shell.now()))
+        await until(lambda: "Vote to bergen" in story)
+        shell.receive("bergen", Decided(first, shell.now(), 1))
+        shell.receive("bergen", Prepare(later, shell.now(), 0, Part((Write(1, b"2", b"row"),)), shell.now()))
+        await until(lambda: "Done to bergen" in story)
+        assert story == ["look", "Vote to bergen", "look", "Vote to bergen", "Done to bergen"]
+        shell.stop()
+
+    async def until(is_so: Callable[[], bool]) -> None:
+        async with asyncio.timeout(WAIT_S):
+            while not is_so():
+                await asyncio.sleep(0.001)  # owner: the timeout
+
+    asyncio.run(run())
