@@ -181,6 +181,12 @@ class Committing:
         """Whether staged rows have locked the table, and are not committed yet."""
         return self._core.is_held(table)
 
+    async def named(self, table: int) -> None:
+        """Until all staged rows of the table that readers see are named on disk. Nothing happens between that and what
+        the caller does next."""
+        while self._core.is_named_late(table):
+            await self.written()
+
     async def submit(
         self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int = 0, decider: str = ""
     ) -> Outcome:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from skerry.member.committing import Committing
-from skerry.model.commits import Committed, Part, Record, TransactionId, Write
+from skerry.model.commits import Committed, Part, Record, Staged, TransactionId, Write
 from skerry.model.ids import QueryId
 from skerry.model.limits import CommitLimits
 from skerry.tables.instructions import Found, Looked
@@ -140,3 +140,46 @@ def test_nothing_goes_before_what_somebody_waits_for() -> None:
                 await asyncio.sleep(0.001)  # owner: the timeout
 
     asyncio.run(run())
+
+
+def test_staged_rows_are_named_when_their_commit_is_on_disk() -> None:
+    """Readers see them before: the commit of what was prepared is written lazily."""
+    late: list[Told] = []
+
+    def persist(records: Iterable[Record], _turn: int, told: Told) -> None:
+        late.append(told) if any(isinstance(record, Committed) for record in records) else told(None)
+
+    async def story() -> None:
+        sent: list[object] = []
+        staged = (Staged(1, ("file",)),)
+        shell = Committing(
+            "oslo",
+            CommitLimits(),
+            [],
+            persist,
+            look=lambda *_: Looked(staged=(Found(rows=3),), laid=staged),
+            apply=lambda *_: None,
+            discard=lambda _: None,
+            send=lambda _, message: sent.append(message),
+            own=lambda work, _: work.close(),
+        )
+        txn = TransactionId(QueryId("bergen", "1"), 1)
+        shell.receive("bergen", Prepare(txn, shell.now(), 0, Part((), staged), shell.now()))
+        async with asyncio.timeout(WAIT_S):
+            while not any(isinstance(message, Vote) for message in sent):
+                await asyncio.sleep(0.001)  # owner: the timeout
+            assert shell.is_held(1)
+            await shell.named(1)  # nobody sees them yet
+            shell.receive("bergen", Decided(txn, shell.now(), 3))
+            assert not shell.is_held(1)
+            await shell.named(2)
+            naming = asyncio.ensure_future(shell.named(1))
+            while not late:
+                await asyncio.sleep(0.001)  # owner: the timeout
+            await asyncio.sleep(0)
+            assert not naming.done()
+            late[0](None)
+            await naming
+        shell.stop()
+
+    asyncio.run(story())
