@@ -245,7 +245,8 @@ def publish(report: Report) -> None:
         "notes": report.notes,
     }
     (RESULTS / f"{report.name}.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    _plot(report)
+    if report.samples:
+        _plot(report)
 
 
 def _print(report: Report) -> None:

@@ -197,15 +197,29 @@ def processor_s_of(work: Callable[[], object]) -> float:
     return own + _started_s() - started
 
 
+def loops_s() -> dict[int, float]:
+    """What the first thread of each process that was started has run: a member's loop."""
+    ran: dict[int, float] = {}
+    for pid in _started():
+        with suppress(OSError):  # it has ended
+            ran[pid] = int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text(encoding="utf-8").split()[0]) / 1e9
+    return ran
+
+
 def _started_s() -> float:
-    pids, spent = [os.getpid()], 0.0
+    return sum(spent_by(pid) for pid in _started())
+
+
+def _started() -> Iterator[int]:
+    """Processes that this one started, and those that they did."""
+    pids = [os.getpid()]
     while pids:
         pid = pids.pop()
-        spent += spent_by(pid) if pid != os.getpid() else 0.0
+        if pid != os.getpid():
+            yield pid
         with suppress(OSError):  # it has ended
             for task in Path(f"/proc/{pid}/task").iterdir():
                 pids += map(int, (task / "children").read_text(encoding="utf-8").split())
-    return spent
 
 
 def spent_by(pid: int) -> float:

@@ -10,10 +10,12 @@ import functools
 import itertools
 import multiprocessing
 import os
+import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -29,6 +31,7 @@ from bench.writers import (
     Delta,
     Skerry,
     Sqlite,
+    loops_s,
     members,
     processor_s,
     processor_s_of,
@@ -269,20 +272,46 @@ def _rates(bench: Bench, url: str, where: str) -> dict[str, list[float]]:
     """Statements a second of one client, and of many at once, each with a connection."""
     counts = {f"1 client{where}": 1, f"{CLIENTS} clients{where}": CLIENTS}
     rates: dict[str, list[float]] = {name: [] for name in counts}
-    costs: dict[str, list[tuple[float, float]]] = {name: [] for name in counts}
+    costs: dict[str, list[Cost]] = {name: [] for name in counts}
     with crowd(functools.partial(Writing, url), CLIENTS) as clients:
         clients.run(CLIENTS, WINDOW_S / 2)
         for _ in range(max(2, bench.options.rounds // 2)):
             for name, count in counts.items():
-                started, spent, of_clients = time.perf_counter(), processor_s(), _of_clients()
+                started, spent, of_clients, loops = time.perf_counter(), processor_s(), _of_clients(), loops_s()
                 done = len(clients.run(count, WINDOW_S))
                 rates[name].append(done / (time.perf_counter() - started))
                 of_clients = _of_clients() - of_clients
-                costs[name].append((of_clients / done * 1e3, (processor_s() - spent - of_clients) / done * 1e3))
+                of_loop = max(ran - loops.get(pid, 0.0) for pid, ran in loops_s().items())
+                of_members = processor_s() - spent - of_clients
+                costs[name].append(Cost(*(each / done * 1e3 for each in (of_clients, of_members, of_loop))))
     for name, each in costs.items():
-        theirs, ours = min(theirs for theirs, _ in each), min(ours for _, ours in each)
-        bench.notes.append(f"{name}, least processor ms of a statement: client {theirs:.2f}, members {ours:.2f}")
+        least = Cost(*(min(column) for column in zip(*each, strict=True)))
+        bench.notes.append(
+            f"{name}, least processor ms of a statement: client {least.client:.2f}, members {least.members:.2f}, "
+            f"the busiest loop {least.loop:.2f} of it"
+        )
+    few, many = counts
+    bench.notes.append(_ceiling(many, costs[many], statistics.median(rates[few])))
     return rates
+
+
+class Cost(NamedTuple):
+    """Processor ms of a statement; `loop` is the busiest member's, and part of `members`."""
+
+    client: float
+    members: float
+    loop: float
+
+
+def _ceiling(name: str, costs: list[Cost], of_one: float) -> str:
+    """What such code cannot exceed, however well it shares the cores: these are full, or the loop's one core is."""
+    cores = os.cpu_count() or 1
+    by_cores = cores / min(each.client + each.members for each in costs) * 1e3
+    by_loop = 1e3 / min(each.loop for each in costs)
+    return (
+        f"{name}: {cores} cores are full at {by_cores:.0f} statements/s, the loop at {by_loop:.0f}: "
+        f"at most {min(by_cores, by_loop) / of_one:.2f} x one client's {of_one:.0f}"
+    )
 
 
 def _of_clients() -> float:

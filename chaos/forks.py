@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import gc
+import importlib
 import os
 import signal
 from pathlib import Path
@@ -26,6 +27,8 @@ from skerry.testing import points
 from skerry.wire.proof import Secret
 
 READY = "is ready"
+# What an engine loads when it is made; none of them starts a thread by that.
+LOADED = ("skerry.spark.engine", "skerry.spark.sail", "pyspark.sql.connect.session")
 _PR_SET_PDEATHSIG = 1
 
 
@@ -67,6 +70,8 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them here
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     pa.array([0])
+    for name in LOADED:  # half a second of each start, where an engine is
+        importlib.import_module(name)
     gc.collect()
     gc.freeze()
     orders = os.fdopen(0, "rb", buffering=0)  # nothing is read ahead that a fork would have too

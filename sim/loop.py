@@ -43,22 +43,33 @@ class Process:
 OWNER: contextvars.ContextVar[Process | None] = contextvars.ContextVar("owner", default=None)
 
 
-class SimTask(asyncio.Task[Any]):
-    """A task whose hash is a number: code under test iterates over sets of tasks, and addresses differ each run."""
+class SimFuture(asyncio.Future[Any]):
+    """Its hash is a number of its loop's: code under test iterates over sets of them, and addresses differ each run."""
 
     serial: int
-    owner: Process | None
 
-    def __new__(cls, *_arguments: object, **_options: object) -> SimTask:
-        task = super().__new__(cls)
-        task.serial = next(_serials)
-        return task
+    def __new__(cls, *, loop: SimLoop) -> SimFuture:
+        future = super().__new__(cls)
+        future.serial = next(loop.serials)
+        return future
 
     def __hash__(self) -> int:
         return self.serial
 
 
-_serials = itertools.count(1)
+class SimTask(asyncio.Task[Any]):
+    """The same of a task."""
+
+    serial: int
+    owner: Process | None
+
+    def __new__(cls, *_arguments: object, loop: SimLoop, **_options: object) -> SimTask:
+        task = super().__new__(cls)
+        task.serial = next(loop.serials)
+        return task
+
+    def __hash__(self) -> int:
+        return self.serial
 
 
 class SimLoop(asyncio.AbstractEventLoop):
@@ -70,6 +81,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self.network = network
         self.errors: list[str] = []  # exceptions that nobody caught, and what the checks found
         self.every_steps: Callable[[], None] = lambda: None
+        self.serials = itertools.count(1)
         self.tasks: set[SimTask] = set()
         self._ready: deque[asyncio.Handle] = deque()
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
@@ -179,7 +191,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None: ...
 
     def create_future(self) -> asyncio.Future[Any]:
-        return asyncio.Future(loop=self)
+        return SimFuture(loop=self)
 
     def create_task(  # type: ignore[override]
         self, coro: Coroutine[Any, Any, Any], *, name: str | None = None, context: contextvars.Context | None = None

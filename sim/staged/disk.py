@@ -6,6 +6,7 @@ import asyncio
 import os
 import stat
 import threading
+import zlib
 from collections import deque
 from collections.abc import Callable
 from random import Random
@@ -17,19 +18,31 @@ from skerry.tables.store import FILE, Store, Unwritten, _Call
 
 
 class Synced:
-    """What is sure to be there after a power cut: bytes of files, and names in folders."""
+    """What is sure to be there after a power cut: bytes of files, and names in folders.
+
+    Told by the bytes themselves, for the time of a change is the real clock's; and what was synced is kept open, for
+    else its number may be given to another file: a seed would not run the same way again.
+    """
 
     def __init__(self) -> None:
-        self._bytes: set[tuple[int, int, int]] = set()
+        self._bytes: dict[int, int] = {}
         self._names: dict[int, set[str]] = {}
+        self._open: dict[int, int] = {}
 
     def fsync(self, file: int) -> None:
         """In the place of `os.fsync`."""
         found = os.fstat(file)
+        if found.st_ino not in self._open:
+            self._open[found.st_ino] = os.dup(file)
         if stat.S_ISDIR(found.st_mode):
             self._names[found.st_ino] = set(os.listdir(file))
         else:
-            self._bytes.add((found.st_ino, found.st_mtime_ns, found.st_size))
+            self._bytes[found.st_ino] = _sum_of(f"/proc/self/fd/{file}")
+
+    def close(self) -> None:
+        for file in self._open.values():
+            os.close(file)
+        self._open.clear()
 
     def lose(self, folder: str, random: Random) -> None:
         """Names that no sync has told of may be gone, files that were not synced may end anywhere."""
@@ -43,8 +56,13 @@ class Synced:
                     continue
                 if name not in kept and random.random() < 0.5:
                     os.unlink(path)
-                elif (found.st_ino, found.st_mtime_ns, found.st_size) not in self._bytes:
+                elif self._bytes.get(found.st_ino) != _sum_of(path):
                     os.truncate(path, random.randint(0, found.st_size))
+
+
+def _sum_of(path: str) -> int:
+    with open(path, "rb") as opened:
+        return zlib.crc32(opened.read())
 
 
 class SimStore(Store):

@@ -53,7 +53,7 @@ class Site:
         self.folder = world.config.tables_path(name)
         self._world = world
         self._random = random
-        self._calls: set[asyncio.Future[Any]] = set()
+        self._calls: list[asyncio.Future[Any]] = []  # in their order: addresses differ each run
 
     @property
     def wall_s(self) -> float:
@@ -120,8 +120,8 @@ class Site:
         if self.folder:
             self._world.synced.lose(self.folder, self._random)
         self._world.links.lose_all(self.name)
-        calls, self._calls = self._calls, set()
-        for answer in sorted(calls, key=id):
+        calls, self._calls = self._calls, []
+        for answer in calls:
             if not answer.done():
                 answer.set_exception(Lost(self.name))
         self._world.after_crash(self)
@@ -181,7 +181,7 @@ class Site:
                 if not answer.done():
                     answer.set_result(told)
 
-        self._calls.add(answer)
+        self._calls.append(answer)
         task = loop.create_task(run(), context=self.process.context.copy())
 
         def leave() -> None:

@@ -77,6 +77,7 @@ class Loop(SimLoop):
 class World:
     def __init__(self, seed: int, folder: str) -> None:
         self.random = random = Random(f"skerry staged {seed}")
+        self._folder = folder
         self.loop = Loop(Random(f"skerry staged threads {seed}"))  # type: ignore[abstract]
         self.loop.work_s = self._work_s
         self.story: list[str] = []
@@ -120,6 +121,7 @@ class World:
         return self.sites[process.host].work_s if process is not None else 0.0
 
     def tell(self, line: str) -> None:
+        line = line.replace(self._folder, "…")  # it is another one in each run
         self.story.append(f"{self.loop.now - 1000:9.4f} {line}")
         self.digest = zlib.crc32(f"{self.loop.now:.6f} {self.loop.steps} {line}".encode(), self.digest)
 
@@ -323,6 +325,7 @@ class World:
         self.loop.dispose()
         for work in self.works:
             work.close()
+        self.synced.close()
 
     # --- what members believe to be the world ---------------------------------------------------------
     def patches(self) -> list[tuple[Any, str, Any]]:

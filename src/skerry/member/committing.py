@@ -49,7 +49,16 @@ from skerry.tables.instructions import (
 )
 from skerry.tables.outcomes import Known
 from skerry.tables.store import Unwritten
-from skerry.wire.commit_messages import CommitMessage, Outcome, Prepare, Refusal, State, Submit
+from skerry.wire.commit_messages import (
+    CommitMessage,
+    Decided,
+    Done,
+    Outcome,
+    Prepare,
+    Refusal,
+    State,
+    Submit,
+)
 from skerry.wire.messages import Failure
 from skerry.wire.values import error_of, failure_of
 
@@ -108,6 +117,8 @@ class Committing:
         self._todo: deque[Instruction] = deque()
         self._is_doing = False
         self._lazy: asyncio.TimerHandle | None = None
+        self._acks: list[tuple[str, Done]] = []  # that nobody waits for
+        self._acking: asyncio.TimerHandle | None = None
         self._answers: dict[TransactionId, asyncio.Future[Outcome]] = {}
         self._tells: dict[QueryId, asyncio.Future[Tell]] = {}
         self._reads: dict[str, asyncio.Future[None]] = {}
@@ -123,10 +134,10 @@ class Committing:
             await asyncio.sleep(COMMIT_TICK_S / 10)  # owner: `until`
 
     def stop(self) -> None:
-        for timer in (self._ticking, self._lazy, self._room):
+        for timer in (self._ticking, self._lazy, self._acking, self._room):
             if timer is not None:
                 timer.cancel()
-        self._ticking = self._lazy = self._room = None
+        self._ticking = self._lazy = self._acking = self._room = None
         self._fail(SiteStopping(f"site {self._member} is stopping", member=self._member))
 
     async def written(self) -> None:
@@ -169,6 +180,12 @@ class Committing:
     def is_held(self, table: int) -> bool:
         """Whether staged rows have locked the table, and are not committed yet."""
         return self._core.is_held(table)
+
+    async def named(self, table: int) -> None:
+        """Until all staged rows of the table that readers see are named on disk. Nothing happens between that and what
+        the caller does next."""
+        while self._core.is_named_late(table):
+            await self.written()
 
     async def submit(
         self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int = 0, decider: str = ""
@@ -266,13 +283,14 @@ class Committing:
                     self._lazy = self._loop.call_later(COMMIT_LAZY_S, self._pump)
             case Send(to, Submit(txn)) if not self._reach(to):
                 self._core.withheld(txn)
+            case Send(to, Done() as done):
+                self._acks.append((to, done))
+                if self._acking is None:
+                    self._acking = self._loop.call_later(COMMIT_LAZY_S, self._ack)
+            case Send(to, Decided() as decided):  # behind the answer to the client, who waits
+                self._loop.call_soon(self._say, to, decided)
             case Send(to, message):
-                if isinstance(message, Refusal | Outcome):
-                    self._tell_apart(to, message.failure)
-                try:
-                    self._send(to, message)
-                except SkerryError as error:  # as if it were lost: nothing waits that does not say it again
-                    trace.emit(trace.WorkGivenUp(f"{type(message).__name__} to {to}", trace.cause_of(error)))
+                self._say(to, message)
             case Look():
                 self._begin_look(instruction)
             case Apply(_, commit_ts, writes, staged, layouts):
@@ -299,6 +317,21 @@ class Committing:
                 raise InternalError(f"{type(instruction).__name__} is between cores")
             case never:
                 assert_never(never)
+
+    def _say(self, to: str, message: CommitMessage) -> None:
+        if isinstance(message, Refusal | Outcome):
+            self._tell_apart(to, message.failure)
+        try:
+            self._send(to, message)
+        except SkerryError as error:  # as if it were lost: nothing waits that does not say it again
+            trace.emit(trace.WorkGivenUp(f"{type(message).__name__} to {to}", trace.cause_of(error)))
+
+    def _ack(self) -> None:
+        """Together, and not between the votes of others: the decider only forgets what is acked."""
+        self._acking = None
+        acks, self._acks = self._acks, []
+        for to, done in acks:
+            self._say(to, done)
 
     def _begin_look(self, look: Look) -> None:
         """Answered at once if memory tells all."""

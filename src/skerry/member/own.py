@@ -857,7 +857,8 @@ class OwnTables:
         await self._core.written()
         shard = self._shards.get(table_id)
         if shard is not None:
-            await self._flusher.flush(shard, upto_ts, lambda: self._core.is_held(table_id))
+            held = partial(self._core.is_held, table_id)
+            await self._flusher.flush(shard, upto_ts, held, partial(self._core.named, table_id))
             self.on_flushed()
 
     async def _forget(self) -> None:

@@ -156,7 +156,7 @@ class Insert(Change):
     """`columns` are positions in the table, of each value of a row; None among `rows` is a column's default.
 
     The query gives the same values. `constants`: by position, columns whose values are known before any marker's, as
-    the table keeps them. `markers`: of a text with one row, columns that a marker alone gives, and its name
+    the table keeps them. `markers`: of a known text, columns that a marker alone gives in each row, and its name
     (`tables/ways.with_constants`). `key`: positions of the table's key, of a text that is known.
     """
 
@@ -164,7 +164,7 @@ class Insert(Change):
     policy: Policy
     rows: tuple[tuple[exp.Expr | None, ...], ...] | None
     constants: Mapping[int, Sequence[Any]] = field(default_factory=dict, repr=False)
-    markers: Mapping[int, tuple[str, exp.Expr]] = field(default_factory=dict, repr=False)
+    markers: Mapping[int, Sequence[tuple[str, exp.Expr]]] = field(default_factory=dict, repr=False)
     key: Sequence[int] = field(default=(), repr=False)
 
 

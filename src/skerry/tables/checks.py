@@ -23,6 +23,7 @@ from skerry.tables.keys import decode_keys, encode_keys
 from skerry.tables.lookup import FoundRow
 from skerry.tables.rows import decode_rows
 from skerry.tables.shard import Changes, Shard
+from skerry.tables.single import are_sound
 from skerry.tables.writes import batch_of, decode_body
 
 _PATCH = msgspec.msgpack.Decoder(list[tuple[int, Any]])
@@ -78,7 +79,12 @@ def check_room(shard: Shard, writes: Sequence[Write]) -> None:
 
 def check_writes(shard: Shard, writes: Sequence[Write]) -> None:
     """PeerError unless keys and rows are of this table, and in buckets of this member."""
-    table = shard.table
+    if not are_sound(shard.table, shard.ranges, writes):
+        check_by_columns(shard.table, shard.ranges, writes)
+
+
+def check_by_columns(table: OwnTable, ranges: Sequence[tuple[int, int]], writes: Sequence[Write]) -> None:
+    """The same for any writes, and says what is wrong."""
     schema = arrow_schema(table)
     kinds = [schema.field(name).type for name in table.primary_key]
     try:
@@ -88,15 +94,14 @@ def check_writes(shard: Shard, writes: Sequence[Write]) -> None:
     # Bytes that decode to a key but are not its own would be a second row with the same key.
     if encode_keys(table.primary_key, [parts[name] for name in table.primary_key]) != [write.key for write in writes]:
         raise PeerError(f"table {table.name}: bytes that are no key")
-    _check_buckets(shard, parts)
+    _check_buckets(table, ranges, parts)
     _check_rows(table, [write for write in writes if write.row is not None and not write.is_patch])
 
 
-def _check_buckets(shard: Shard, parts: dict[str, pa.Array]) -> None:
-    table = shard.table
+def _check_buckets(table: OwnTable, ranges: Sequence[tuple[int, int]], parts: dict[str, pa.Array]) -> None:
     buckets = buckets_of([parts[name] for name in spread_by(table)], table.buckets)
     is_here = np.zeros(len(buckets), dtype=np.bool_)
-    for first, upto in shard.ranges:
+    for first, upto in ranges:
         is_here |= (buckets >= first) & (buckets < upto)
     if not is_here.all():
         raise PeerError(f"table {table.name}: a row of a bucket that is not here")

@@ -142,6 +142,10 @@ class Commits:
         """Whether staged rows have locked the table here, and are not committed yet."""
         return self._participant.is_held(table)
 
+    def is_named_late(self, table: int) -> bool:
+        """Whether readers see staged rows whose commit is still on its way to disk."""
+        return self._participant.is_named_late(table)
+
     def inquire(self, query: QueryId, first_start: int, members: frozenset[str], at: At) -> list[Instruction]:
         """A Tell follows: how the client's statement ended. `members`: all that have a disk."""
         return self._settle(self._asking.inquire(query, first_start, members, at), at)

@@ -24,7 +24,7 @@ from skerry.sql.owntables import Delete, Insert, Merge, Update
 from skerry.tables.checks import encode_patch
 from skerry.tables.columns import arrow_schema, change_schema
 from skerry.tables.keys import encode_keys
-from skerry.tables.routing import Routed, placed
+from skerry.tables.routing import Routed, buckets_of_rows, placed
 from skerry.tables.rows import encode_rows
 from skerry.tables.storing import hides_reals, is_cast_here, is_exact, stored_as, takes
 from skerry.tables.ways import default_of
@@ -125,7 +125,7 @@ def routed_rows(
         return Routed({}, 1, wanted.table.name)
     (given,) = batch
     writes, keys = (_inserts if wanted.kind == "insert" else _changes)(wanted, given)
-    return placed(definition, writes, lambda: keys, user, roles)
+    return placed(definition, writes, lambda: buckets_of_rows(definition.table, keys), user, roles)
 
 
 def needs_whole(wanted: Wanted) -> bool:

@@ -198,13 +198,13 @@ class Decider:
             del self._deciding[deciding.txn]
 
     def _prepares(self, deciding: _Deciding, at: At) -> list[Instruction]:
-        """To those that have not voted."""
+        """To those that have not voted: to others first, whose way is longer, then to this member itself."""
         request = deciding.request
         assert request is not None
         clock = self._clock.tick(at)
         return [
             Send(member, Prepare(deciding.txn, request.first_start, request.read_ts, request.parts[member], clock))
-            for member in deciding.participants
+            for member in sorted(deciding.participants, key=self._member.__eq__)
             if member not in deciding.votes
         ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
@@ -103,6 +103,10 @@ def _refuse_gone(shard: Shard) -> None:
         raise SiteError(f"table {shard.table.name} was dropped")
 
 
+async def _named() -> None:
+    """Where nothing is staged."""
+
+
 class Upkeep(NamedTuple):
     """What was done last for a table since the member started: files written and replaced, files removed, and when."""
 
@@ -129,22 +133,34 @@ class Flusher:
         self._untrimmed: dict[int, tuple[str, ...]] = {}  # files that the store could not forget yet
         self.done: dict[int, Upkeep] = {}
 
-    async def flush(self, shard: Shard, upto_ts: int, is_held: Callable[[], bool] = lambda: False) -> Flush | None:
+    async def flush(
+        self,
+        shard: Shard,
+        upto_ts: int,
+        is_held: Callable[[], bool] = lambda: False,
+        named: Callable[[], Awaitable[None]] = _named,
+    ) -> Flush | None:
         """Commits up to `upto_ts` are in files when it returns, and readers of Delta see them.
 
-        `is_held`: whether staged rows, which may be files already, have locked the table.
+        `is_held`: whether staged rows, which may be files already, have locked the table. `named`: until the store has
+        all that the manifest has.
 
         No commit at or before `upto_ts` may come later. SiteError if files cannot be written, or cannot be published:
         then all rows are where they were, or in files; the next call goes on from there.
         """
         async with self._turn(shard):
             _refuse_gone(shard)
-            return await _whole(self._flush(shard, upto_ts, is_held))
+            return await _whole(self._flush(shard, upto_ts, is_held, named))
 
-    async def _flush(self, shard: Shard, upto_ts: int, is_held: Callable[[], bool]) -> Flush | None:
+    async def _flush(
+        self, shard: Shard, upto_ts: int, is_held: Callable[[], bool], named: Callable[[], Awaitable[None]]
+    ) -> Flush | None:
+        await named()
         planned = await self._into_files(shard, upto_ts, is_held())
         table = planned.table if planned is not None else shard.table  # it may be altered meanwhile
         is_told = shard.manifest.published >= shard.manifest.generation
+        if not is_told:  # a load may have come meanwhile: Delta is not to tell of what a power cut would take back
+            await named()
         # Files that the table was altered under, and that are to be written anew yet, would be misread there.
         if not is_told and all(is_fit(file, table) for file in shard.manifest.live):
             await self._publish(shard, table)

@@ -359,6 +359,14 @@ class Participant:
             for staged in taking.part.staged
         )
 
+    def is_named_late(self, table: int) -> bool:
+        """Whether readers see staged rows whose commit is still on its way to disk."""
+        return any(
+            staged.table == table and taking.life.phase is TakingPhase.COMMITTED
+            for taking in self._taking.values()
+            for staged in taking.part.staged
+        )
+
     def is_in_doubt(self, read_ts: int, tables: frozenset[int]) -> bool:
         """Whether a commit at or before that time may be missing here."""
         return bool(self._in_doubt(_Read(read_ts, tables, 0.0)))

@@ -291,6 +291,7 @@ def _follow_map(file: sqlite3.Connection, buckets: BucketMap, member: str) -> No
 
 # --- records of commits -----------------------------------------------------------------------------------------------
 _IS_TXN = " WHERE local = ? AND initiator = ? AND attempt = ?"
+_NUMBER_OF_STAGED = "SELECT DISTINCT number FROM transactions JOIN staged USING (number)"
 
 
 def persist(file: sqlite3.Connection, records: Iterable[Record]) -> None:
@@ -326,6 +327,8 @@ def _prepare(file: sqlite3.Connection, record: Prepared) -> None:
 
 
 def _commit(file: sqlite3.Connection, record: Committed) -> None:
+    if not record.writes and not record.staged and _commit_prepared(file, record):
+        return
     values = (record.first_start, "", 0, record.commit_ts, record.rows)
     number = _put(file, record.txn, values, record.writes, record.staged, record.layouts)
     if number is not None:
@@ -341,6 +344,18 @@ def _commit(file: sqlite3.Connection, record: Committed) -> None:
         raise InternalError(f"transaction {record.txn} is committed at {known[1]}, not at {record.commit_ts}")
 
 
+def _commit_prepared(file: sqlite3.Connection, record: Committed) -> bool:
+    """What was prepared is committed, in two statements: each commit over several members comes here. False if it was
+    not prepared, or is committed already."""
+    txn = _txn(record.txn)
+    sql = "UPDATE transactions SET commit_ts = ?" + _IS_TXN + " AND commit_ts = 0"
+    if not file.execute(sql, (record.commit_ts, *txn)).rowcount:
+        return False
+    for (number,) in file.execute(_NUMBER_OF_STAGED + _IS_TXN, txn).fetchall():
+        _name_staged(file, number, record.commit_ts)
+    return True
+
+
 def _abort(file: sqlite3.Connection, record: Aborted) -> None:
     known = _known(file, record.txn)
     if known is not None:
@@ -352,17 +367,17 @@ def _abort(file: sqlite3.Connection, record: Aborted) -> None:
 
 
 def _decide(file: sqlite3.Connection, record: Decision) -> None:
-    found = file.execute("SELECT commit_ts FROM decisions" + _IS_TXN, _txn(record.txn)).fetchone()
-    if found is not None:
-        if found[0] != record.commit_ts:
-            raise InternalError(f"transaction {record.txn} was decided otherwise before")
-        return
     local, initiator, attempt = _txn(record.txn)
-    file.execute(
+    put = file.execute(
         "INSERT INTO decisions (initiator, local, attempt, first_start, commit_ts, rows, participants, is_finished)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
+        " VALUES (?, ?, ?, ?, ?, ?, ?, 0) ON CONFLICT (local, initiator, attempt) DO NOTHING",
         (initiator, local, attempt, record.first_start, record.commit_ts, record.rows, _pack(record.participants)),
     )
+    if not put.rowcount:
+        (commit_ts,) = file.execute("SELECT commit_ts FROM decisions" + _IS_TXN, _txn(record.txn)).fetchone()
+        if commit_ts != record.commit_ts:
+            raise InternalError(f"transaction {record.txn} was decided otherwise before")
+        return
     if record.moved is not None:
         file.execute("INSERT OR REPLACE INTO moved VALUES (?, ?)", (record.moved.table, _pack(record.moved)))
 

@@ -16,6 +16,7 @@ from skerry.tables.checks import encode_patch
 from skerry.tables.columns import arrow_schema
 from skerry.tables.keys import encode_keys, encode_whole
 from skerry.tables.rows import raised
+from skerry.tables.single import FEW, bucket_of, shape_of
 from skerry.tables.ways import ByTuples
 from skerry.tables.writes import writes_of
 from skerry.wire import execution as packets
@@ -45,7 +46,7 @@ def routed(definition: Definition, way: ByTuples, user: str = "", roles: tuple[s
             writes = [Write(table.id, key, patch, is_patch=True) for key, patch in patches]
         case packets.Delete():
             writes = [Write(table.id, key, None) for key in _encoded(table, way.keys)]
-    return placed(definition, writes, lambda: _keys(table, way.keys), user, roles)._replace(reason=way.reason)
+    return placed(definition, writes, lambda: _buckets(table, way.keys), user, roles)._replace(reason=way.reason)
 
 
 def routed_in_order(
@@ -54,7 +55,21 @@ def routed_in_order(
     """Whole rows that have an order: the first of those with one key stays, or the last replaces it."""
     table = definition.table
     writes = _once(table, writes_of(table, rows, policy), policy)
-    return placed(definition, writes, lambda: rows.select(list(table.primary_key)), user, roles)
+    return placed(definition, writes, lambda: buckets_of_rows(table, rows), user, roles)
+
+
+def buckets_of_rows(table: OwnTable, rows: pa.RecordBatch) -> Sequence[int]:
+    """Of a table that is spread; `rows` have its key's columns."""
+    buckets: list[int] = buckets_of([rows.column(name) for name in table.distributed_by], table.buckets).tolist()
+    return buckets
+
+
+def _buckets(table: OwnTable, keys: Sequence[Sequence[Any]]) -> Sequence[int]:
+    """The same of keys in msgpack's form."""
+    shape = shape_of(table) if len(keys) <= FEW else None
+    if shape is None:
+        return buckets_of_rows(table, _keys(table, keys))
+    return [bucket_of([key[part] for part in shape.spread], table.buckets) for key in keys]
 
 
 def _encoded(table: OwnTable, rows: Sequence[Sequence[Any]]) -> list[bytes]:
@@ -101,11 +116,11 @@ def _once(table: OwnTable, writes: list[Write], policy: Policy) -> list[Write | 
 def placed(
     definition: Definition,
     writes: Sequence[Write | None],
-    keys: Callable[[], pa.RecordBatch],
+    places: Callable[[], Sequence[int]],
     user: str,
     roles: tuple[str, ...],
 ) -> Routed:
-    """`keys`: one for one, also of a write that is None; asked for if they decide where a row goes."""
+    """`places`: the buckets, one for one, also of a write that is None; asked for if they decide where a row goes."""
     table, buckets = definition.table, definition.buckets
     versions = (Versions(table.id, table.version, buckets.version),)
 
@@ -119,10 +134,8 @@ def placed(
     if len(set(owners)) == 1:
         whole = part(writes)
         return Routed({owners[0]: whole} if whole.writes else {}, 1, table.name)
-    columns = keys()
-    places = buckets_of([columns.column(name) for name in table.distributed_by], table.buckets)
     ends = np.array([upto for _, upto, _ in buckets.groups])
-    owners = [owners[group] for group in np.searchsorted(ends, places, "right").tolist()]
+    owners = [owners[group] for group in np.searchsorted(ends, places(), "right").tolist()]
     by_member: dict[str, list[Write | None]] = {}
     for owner, write in zip(owners, writes, strict=True):
         by_member.setdefault(owner, []).append(write)

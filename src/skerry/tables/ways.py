@@ -77,13 +77,13 @@ def with_constants(change: Change) -> Change:
     if not isinstance(change, Insert) or change.rows is None:
         return change
     constants: dict[int, Sequence[Any]] = {}
-    markers: dict[int, tuple[str, exp.Expr]] = {}
+    markers: dict[int, Sequence[tuple[str, exp.Expr]]] = {}
     for place, nodes in enumerate(_nodes(change, change.rows)):
         if not any(node is not None and find_all(node, exp.Placeholder) for node in nodes):
             with suppress(Unsure, SqlError):
                 constants[place] = _column(change, place, nodes, Bound(1, {}))
-        elif len(nodes) == 1 and isinstance(nodes[0], exp.Placeholder):
-            markers[place] = (nodes[0].name, nodes[0])
+        elif all(isinstance(node, exp.Placeholder) for node in nodes):
+            markers[place] = [(node.name, node) for node in nodes if node is not None]
     return replace(change, constants=constants, markers=markers, key=key_places(change.table))
 
 
@@ -167,11 +167,19 @@ def _column(change: Change, place: int, nodes: Sequence[exp.Expr | None], bound:
 
 
 def _values(change: Insert, place: int, nodes: Sequence[exp.Expr | None], bound: Bound) -> Sequence[Any]:
-    """The same of a row's column, which one marker may give."""
-    if place not in change.markers:
+    """The same of a column that markers alone may give, one a row."""
+    marked = change.markers.get(place)
+    if marked is None:
         return _column(change, place, nodes, bound)
-    name, node = change.markers[place]
-    return _stored(change, change.table.columns[place], node, bound.values[name])
+    column = change.table.columns[place]
+    if len(marked) == 1:
+        name, node = marked[0]
+        return _stored(change, column, node, bound.values[name])
+    if bound.times == 1:
+        values = [bound.values[name][0] for name, _ in marked]
+        if stays(values, column.type) and (column.is_nullable or None not in values):
+            return values  # of one type, so Spark brings them to no other one
+    return _column(change, place, [node for _, node in marked], bound)
 
 
 def _given(node: exp.Expr, bound: Bound) -> list[Any]:

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from skerry.member.committing import Committing
-from skerry.model.commits import Committed, Part, Record, TransactionId, Write
+from skerry.model.commits import Committed, Part, Record, Staged, TransactionId, Write
 from skerry.model.ids import QueryId
 from skerry.model.limits import CommitLimits
 from skerry.tables.instructions import Found, Looked
-from skerry.wire.commit_messages import State
+from skerry.wire.commit_messages import Decided, Prepare, State, Vote
 
 WAIT_S = 60.0
 
@@ -84,6 +84,102 @@ def test_the_store_may_tell_whoever_waits_no_longer() -> None:
         await asyncio.wait({flushing}, timeout=WAIT_S)
         assert flushing.cancelled()
         await asyncio.to_thread(waiting[0], None)
+        shell.stop()
+
+    asyncio.run(story())
+
+
+def test_nothing_goes_before_what_somebody_waits_for() -> None:
+    """The way to another member is longer than to this one; who waits for an answer gets it before others are told."""
+    story: list[str] = []
+
+    def looked(*_: object) -> Looked:
+        story.append("look")
+        return Looked((Found(),))
+
+    async def submitted(shell: Committing, txn: TransactionId, part: Part) -> None:
+        await shell.submit(txn, shell.now(), {"bergen": part, "oslo": part, "tromso": part})
+        story.append("answered")
+
+    async def run() -> None:
+        shell = Committing(
+            "oslo",
+            CommitLimits(),
+            [],
+            lambda _records, _turn, told: told(None),
+            look=looked,
+            apply=lambda *_: None,
+            discard=lambda _: None,
+            send=lambda to, message: story.append(f"{type(message).__name__} to {to}"),
+            own=lambda work, _: work.close(),
+        )
+        txn, part = TransactionId(QueryId("oslo", "1"), 1), Part((Write(1, b"1", b"row"),))
+        asking = asyncio.ensure_future(submitted(shell, txn, part))
+        await until(lambda: "look" in story)
+        assert story == ["Prepare to bergen", "Prepare to tromso", "look"]
+        del story[:]
+        for member in ("bergen", "tromso"):
+            shell.receive(member, Vote(txn, member, shell.now(), shell.now(), 1))
+        await until(lambda: len(story) == 3)
+        assert story == ["answered", "Decided to bergen", "Decided to tromso"]
+        await asking
+        del story[:]
+        # The same at a member that takes part: it acks when the next vote is out, but it does.
+        first, later = (TransactionId(QueryId("bergen", each), 1) for each in "23")
+        shell.receive("bergen", Prepare(first, shell.now(), 0, part, shell.now()))
+        await until(lambda: "Vote to bergen" in story)
+        shell.receive("bergen", Decided(first, shell.now(), 1))
+        shell.receive("bergen", Prepare(later, shell.now(), 0, Part((Write(1, b"2", b"row"),)), shell.now()))
+        await until(lambda: "Done to bergen" in story)
+        assert story == ["look", "Vote to bergen", "look", "Vote to bergen", "Done to bergen"]
+        shell.stop()
+
+    async def until(is_so: Callable[[], bool]) -> None:
+        async with asyncio.timeout(WAIT_S):
+            while not is_so():
+                await asyncio.sleep(0.001)  # owner: the timeout
+
+    asyncio.run(run())
+
+
+def test_staged_rows_are_named_when_their_commit_is_on_disk() -> None:
+    """Readers see them before: the commit of what was prepared is written lazily."""
+    late: list[Told] = []
+
+    def persist(records: Iterable[Record], _turn: int, told: Told) -> None:
+        late.append(told) if any(isinstance(record, Committed) for record in records) else told(None)
+
+    async def story() -> None:
+        sent: list[object] = []
+        staged = (Staged(1, ("file",)),)
+        shell = Committing(
+            "oslo",
+            CommitLimits(),
+            [],
+            persist,
+            look=lambda *_: Looked(staged=(Found(rows=3),), laid=staged),
+            apply=lambda *_: None,
+            discard=lambda _: None,
+            send=lambda _, message: sent.append(message),
+            own=lambda work, _: work.close(),
+        )
+        txn = TransactionId(QueryId("bergen", "1"), 1)
+        shell.receive("bergen", Prepare(txn, shell.now(), 0, Part((), staged), shell.now()))
+        async with asyncio.timeout(WAIT_S):
+            while not any(isinstance(message, Vote) for message in sent):
+                await asyncio.sleep(0.001)  # owner: the timeout
+            assert shell.is_held(1)
+            await shell.named(1)  # nobody sees them yet
+            shell.receive("bergen", Decided(txn, shell.now(), 3))
+            assert not shell.is_held(1)
+            await shell.named(2)
+            naming = asyncio.ensure_future(shell.named(1))
+            while not late:
+                await asyncio.sleep(0.001)  # owner: the timeout
+            await asyncio.sleep(0)
+            assert not naming.done()
+            late[0](None)
+            await naming
         shell.stop()
 
     asyncio.run(story())

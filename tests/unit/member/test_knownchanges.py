@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ from skerry.tables.ways import way_of
 from tests.unit.sql.change_cases import KNOWN
 
 INSERT = "INSERT INTO reading (k, d, s, day) VALUES (?, ?, (?), DATE'2024-02-29'), (-1, 0.5D, 'x', DEFAULT)"
+ROWS = "INSERT INTO reading (k, d, s) VALUES (?, ?, ?), (?, ?, ?)"
 UPDATE = "UPDATE reading SET exact = :n, s = DEFAULT WHERE k IN (:n, 7)"
 
 
@@ -29,6 +31,22 @@ def read(text: str, values: Any) -> Change:
     ("text", "first", "later"),
     [
         (INSERT, [1, 0.5, "a"], [[2, -0.0, "ø"], [3, None, None], [2**40, 1.0, "too large"], ["no number", 1.0, "a"]]),
+        (
+            ROWS,
+            [1, 0.5, "a", 2, 1.5, "b"],
+            [
+                [3, -0.0, "ø", 4, 2.5, ""],
+                [3, None, "ø", 4, 2.5, None],
+                [3, None, None, 4, None, None],
+                [3, 1, "a", 4, 0.5, "b"],
+                [3, Decimal("1.5"), "a", 4, Decimal("2.25"), "b"],
+                [3, 0.5, "a", True, 0.5, "b"],
+                [3, 0.5, 1, 4, 0.5, "b"],
+                [3, 0.5, "a", None, 0.5, "b"],
+                [3, 0.5, "a", 2**63, 0.5, "b"],
+                [3, 0.5, "a", 2**40, 0.5, "b"],
+            ],
+        ),
         (UPDATE, {"n": 1}, [{"n": 2}, {"n": None}, {"n": 8.5}]),
         ("DELETE FROM reading WHERE k = ?", [1], [[2], [None], [True]]),
     ],

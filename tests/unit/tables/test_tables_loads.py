@@ -7,6 +7,7 @@ import datetime as dt
 import math
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -19,6 +20,7 @@ from skerry.member.bulk import chunks_of
 from skerry.model.commits import Aborted, Change, Committed, Policy, Prepared, Staged, Write
 from skerry.model.errors import KeyExists, PeerError, UserError
 from skerry.model.sharded import BucketMap, Definition, OwnColumn
+from skerry.tables import delta
 from skerry.tables import spool as spools
 from skerry.tables.bucket import buckets_of
 from skerry.tables.checks import encode_patch
@@ -144,6 +146,27 @@ def test_files_that_a_load_was_made_of_are_not_written_anew_before_its_commit(me
     assert member.rows() == {0: "changed 1", 1: "loaded"}
     assert all(is_fit(file, member.shard.table) for file in member.shard.manifest.live)
     assert member.shard.manifest.published == member.shard.manifest.generation
+
+
+def test_readers_of_delta_hear_of_a_load_when_its_commit_is_on_disk(member: Member) -> None:
+    """It may be seen here while a flush writes files: told at once, a power cut would take back what Delta has."""
+    member.commit(1)
+    staged, _ = laid(member.shard, member.flusher, batch_of(TABLE, [{"k": 5, "v": "x"}]), SECOND + 2, Policy.REPLACE)
+    vote, told = Prepared(txn(2), SECOND, "bergen", SECOND + 5, 1, (), (staged,)), list[int | None]()
+    member.store.persist([vote]).result()
+    told_upto = partial(delta.newest_of, member.shard.folder)
+    before = told_upto()
+
+    async def named() -> None:
+        told.append(told_upto())
+        if len(told) == 2:  # what was flushed before is to be told
+            member.shard.load(SECOND + 5, laid_of(staged))
+            await asyncio.wrap_future(member.store.persist([Committed(vote.txn, SECOND, SECOND + 5, 1)]))
+
+    asyncio.run(member.flusher.flush(member.shard, SECOND + 3, named=named))
+    assert told == [before, before]
+    assert told_upto() == member.shard.manifest.generation
+    assert member.rows() == {0: "changed 1", 1: "new 1", 5: "x"}
 
 
 def test_an_abort_leaves_nothing_of_staged_files(member: Member) -> None:

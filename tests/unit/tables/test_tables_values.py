@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import hypothesis.strategies as st
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -16,9 +17,11 @@ from skerry.model.commits import Write
 from skerry.model.errors import SiteError, UserError
 from skerry.model.sharded import OwnColumn, OwnTable
 from skerry.tables.bucket import SEED, buckets_of, hashes_of
+from skerry.tables.checks import check_by_columns
 from skerry.tables.columns import arrow_type, fault_of
 from skerry.tables.keys import decode_keys, encode_keys
 from skerry.tables.rows import decode_rows, encode_rows
+from skerry.tables.single import are_sound, bucket_of, key_of
 from skerry.tables.writes import batch_of as rows_of
 from skerry.tables.writes import deletes_of, writes_of
 from tests.unit.tables.table_samples import KEY_TYPES, MEMBER, TYPES, a_table, all_types, batch_of
@@ -145,3 +148,70 @@ def test_what_cannot_be_a_table_is_said(columns: str, key: str, by: str, fault: 
     table = OwnTable(1, "t", 1, made, tuple(key.split()), tuple(by.split()), (MEMBER,))
     assert fault in fault_of(table)
     assert bool(fault_of(table)) == bool(fault)
+
+
+FEW_TABLE = OwnTable(
+    1,
+    "few",
+    1,
+    tuple(
+        OwnColumn(f"c{place}", kind, is_nullable=place > 1 and kind != "double")
+        for place, kind in enumerate(("int", "string", *(each for each in TYPES if "<" not in each)))
+    ),
+    ("c1", "c0"),
+    ("c1",),
+    (MEMBER,),
+    buckets=3000,
+)
+# What a peer may say that is or is no value of a column, in msgpack's form.
+ODD = [None, True, 0, -1, 127, 128, -129, 2**31, -(2**31), 2**63 - 1, 2**63, 2**64 - 1, 1.5, 2.0**60, float("nan")]
+ODD += ["", "x", "a\0b", "1", "1.00", "-0.50", "1.0", "1.000", "1e3", " 1.00", "1.00\n", "١.00", "9" * 38, "9" * 39]
+ODD += ["123456789012345678.90", "1234567890123456789.00", "0." + "9" * 38, "1." + "0" * 38, b"", b"\xff", [1], {}]
+
+
+def few_row(number: int, text: str) -> list[Any]:
+    return [number, text, *[0.5 if column.type == "double" else None for column in FEW_TABLE.columns[2:]]]
+
+
+@given(st.integers(-(2**31), 2**31 - 1), st.text(max_size=5), st.binary())
+@settings(max_examples=60)
+def test_a_row_that_is_let_through_alone_is_let_through_by_columns(number: int, text: str, noise: bytes) -> None:
+    table, good = FEW_TABLE, few_row(number, text)
+    (key,) = encode_keys(["t", "n"], [pa.array([text]), pa.array([number], pa.int32())])
+    (bucket,) = buckets_of([pa.array([text])], table.buckets).tolist()
+    assert key_of([text, number]) == key
+    assert bucket_of([text], table.buckets) == bucket
+    assert key_of([number]) == keys_of("int", [number])[0]
+    assert bucket_of([text, number], 16384) == buckets_of([pa.array([text]), pa.array([number])], 16384)[0]
+    here, away = [(bucket, bucket + 1)], [(0, bucket), (bucket + 1, table.buckets)]
+    raw = msgspec.msgpack.encode(good)
+    write = Write(1, key, raw)
+    assert are_sound(table, here, [write, write])
+    assert not are_sound(table, away, [write])
+    assert not are_sound(table, here, [write, Write(1, key + b"\0", raw)])
+    for other in (noise, raw + noise, msgspec.msgpack.encode(good[:-1]), msgspec.msgpack.encode([*good, None])):
+        if are_sound(table, here, [Write(1, key, other)]):
+            check_by_columns(table, here, [Write(1, key, other)])
+
+
+def test_a_value_that_is_let_through_alone_is_let_through_by_columns() -> None:
+    table, sound = FEW_TABLE, 0
+    (key,), everywhere = encode_keys(["t", "n"], [pa.array(["a"]), pa.array([7], pa.int32())]), [(0, table.buckets)]
+    for place in range(len(table.columns)):
+        for odd in ODD:
+            row = few_row(7, "a")
+            row[place] = odd
+            write = Write(1, key, msgspec.msgpack.encode(row))
+            if are_sound(table, everywhere, [write]):
+                check_by_columns(table, everywhere, [write])
+                sound += 1
+    assert sound > 70
+
+
+@pytest.mark.parametrize("kind", [kind for kind in TYPES if "<" not in kind and kind != "float"])
+def test_values_of_plain_types_need_no_columns(kind: str) -> None:
+    table = a_table(value=kind)
+    for write in writes_of(table, batch_of(table, [{"k": 1, "v": value} for value in [*TYPES[kind], None]])):
+        assert are_sound(table, [(0, table.buckets)], [write])
+        assert not are_sound(table, [(0, table.buckets)], [Write(1, write.key, None)])
+        assert not are_sound(table, [(0, table.buckets)], [Write(1, write.key, write.row, is_patch=True)])
