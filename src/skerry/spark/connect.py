@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
@@ -21,6 +22,7 @@ from skerry.spark.base import SINK_STRUCT, SessionEngine
 from skerry.spark.engine import Job, JobResult
 from skerry.spark.failures import SPARK_ERRORS, translate
 from skerry.spark.settings import SparkSettings, batch_conf, sql_conf
+from skerry.spark.shipping import package_zip
 from skerry.spark.sink import SinkSpec, sink_function
 from skerry.spark.source import EdgeSource, SourceSpec, encode_spec
 from skerry.spark.types import struct_of
@@ -32,7 +34,7 @@ def place_of(url: str) -> str:
 
 
 class ConnectEngine(SessionEngine):
-    """`skerry` and what it needs must be importable where that Spark runs its Python workers."""
+    """What `skerry` needs must be importable where that Spark runs its Python workers; itself comes with the session."""
 
     tasks_are_here = False
     retries_tasks = True
@@ -43,16 +45,17 @@ class ConnectEngine(SessionEngine):
 
     def _open(self) -> SparkSession:
         url = self.settings.remote
-        session = self._connect(f"Spark Connect at {place_of(url)}", SparkSession.builder.remote(url).create)
-        session.dataSource.register(EdgeSource)
-        return session
+        return self._connect(f"Spark Connect at {place_of(url)}", SparkSession.builder.remote(url).create, _equip)
 
-    def _connect(self, what: str, create: Callable[[], SparkSession]) -> SparkSession:
+    def _connect(
+        self, what: str, create: Callable[[], SparkSession], equip: Callable[[SparkSession], None] = lambda _: None
+    ) -> SparkSession:
         try:
             self._remote = create()
             conf = batch_conf(self.settings.limits, is_narrow=False) | sql_conf(self.settings)
             for key, value in conf.items():
                 self._set(self._remote, key, value)
+            equip(self._remote)
         except SPARK_ERRORS as error:
             trace.emit(trace.SparkFailed(None, None, type(error).__name__), error)
             raise SiteError(f"{what}: {translate(error, {}).message}") from error
@@ -137,6 +140,13 @@ class ConnectEngine(SessionEngine):
     def _edge_frame(self, spec: SourceSpec) -> DataFrame:
         reader = self._spark().read.format(EdgeSource.name())
         return reader.schema(struct_of(spec.edge.columns)).option("spec", encode_spec(spec)).load()
+
+
+def _equip(session: SparkSession) -> None:
+    """What its Python workers import, and the source that edges are read by."""
+    with tempfile.TemporaryDirectory(prefix="skerry-ship-") as directory:
+        session.addArtifacts(package_zip(directory), pyfile=True)
+    session.dataSource.register(EdgeSource)
 
 
 def _table(frame: Any) -> pa.Table:

@@ -69,7 +69,7 @@ class Jvm:
         spark_conf = SparkConf(loadDefaults=False)
         for key, value in {**conf, **_java_options(conf, directory)}.items():
             spark_conf.set(key, value)
-        with _environment(directory, is_embedded):
+        with _environment(conf, directory, is_embedded):
             self._gateway = self._launch(spark_conf)
             try:
                 self.context = SparkContext(conf=spark_conf, gateway=self._gateway)
@@ -212,13 +212,13 @@ def package_root() -> str:
 
 
 @contextmanager
-def _environment(directory: str, is_embedded: bool) -> Iterator[None]:
+def _environment(conf: Mapping[str, str], directory: str, is_embedded: bool) -> Iterator[None]:
     """The environment Spark's launcher sees. Spark reads much from it, so a user's shell could change answers."""
     wanted: dict[str, str | None] = {
         "PYSPARK_SUBMIT_ARGS": None,
         "SPARK_REMOTE": None,
         # Without it an unactivated virtual environment would run the system's Python. On a cluster it may be elsewhere.
-        "PYSPARK_PYTHON": sys.executable if is_embedded else os.environ.get("PYSPARK_PYTHON", sys.executable),
+        "PYSPARK_PYTHON": sys.executable if is_embedded else _executors_python(conf),
     }
     if is_embedded:
         wanted |= {
@@ -233,6 +233,11 @@ def _environment(directory: str, is_embedded: bool) -> Iterator[None]:
         yield
     finally:
         _put(before)
+
+
+def _executors_python(conf: Mapping[str, str]) -> str:
+    """As spark-submit would choose it; it asks pyspark alone, which looks at the environment."""
+    return conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON", sys.executable)
 
 
 def _put(variables: Mapping[str, str | None]) -> None:

@@ -1,4 +1,4 @@
-"""The engines of the contract suite: every test runs once with Apache Spark and once with Sail."""
+"""The engines of the contract suite: every test runs with each of them. A process can have one kind only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from skerry.spark.engine import Engine
 GRACE_S = 60.0  # a job that was cancelled ends when its tasks look up, on a busy machine later
 
 
-@pytest.fixture(params=[pytest.param("spark", marks=pytest.mark.spark), pytest.param("sail", marks=pytest.mark.sail)])
+ENGINES = ("spark", "sail", "standalone", "connect")
+
+
+@pytest.fixture(params=[pytest.param(kind, marks=getattr(pytest.mark, kind)) for kind in ENGINES])
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     """The shared engine of a kind; a test that leaves a job or a view of an edge in it has failed."""
     shared: Engine = request.getfixturevalue(f"{request.param}_engine")
