@@ -26,6 +26,8 @@ import pytest_timeout
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture import providers
 
+from skerry.model.limits import Limits
+
 if TYPE_CHECKING:
     from skerry.spark.engine import Engine
     from skerry.testing.sparks import ConnectServer, Standalone
@@ -90,8 +92,18 @@ SPARK_CONF = {
 CLUSTER_CONF = {
     "spark.driver.memory": "1g",
     "spark.executor.memory": "768m",
+    "spark.cores.max": "4",
     "spark.sql.codegen.useIdInClassName": "false",
 }
+
+# A task that takes three times as long as the other half of its stage is started once more.
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.minTaskRuntime": "1s",
+}
+# The first rows of a task leave long before its last.
+SHORT_BATCHES = Limits(batch_rows=500)
 
 TESTS = Path(__file__).parent
 
@@ -321,10 +333,10 @@ def executors_python(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def standalone_cluster(executors_python: str) -> Iterator[Standalone]:
-    """A master and two workers of two slots each."""
+    """A master and two workers, with room for another driver's executors."""
     from skerry.testing.sparks import standalone
 
-    with standalone(executors_python) as cluster:
+    with standalone(executors_python, cores=3, memory_mb=2048) as cluster:
         yield cluster
 
 
@@ -333,8 +345,8 @@ def standalone_engine(standalone_cluster: Standalone, executors_python: str) -> 
     """The one driver of this run, on that cluster."""
     from skerry.spark import SparkSettings, start_engine
 
-    conf = CLUSTER_CONF | {"spark.pyspark.python": executors_python}
-    engine = start_engine(SparkSettings(master=standalone_cluster.url, conf=conf))
+    conf = CLUSTER_CONF | SPECULATION | {"spark.pyspark.python": executors_python}
+    engine = start_engine(SparkSettings(master=standalone_cluster.url, conf=conf, limits=SHORT_BATCHES))
     yield engine
     engine.stop()
 
@@ -353,6 +365,6 @@ def connect_engine(connect_server: ConnectServer) -> Iterator[Engine]:
     """The one client of this run."""
     from skerry.spark import SparkSettings, start_engine
 
-    engine = start_engine(SparkSettings(remote=connect_server.url))
+    engine = start_engine(SparkSettings(remote=connect_server.url, limits=SHORT_BATCHES))
     yield engine
     engine.stop()

@@ -1,4 +1,4 @@
-"""Sparks as a site has them: a standalone cluster and a Spark Connect server, started by the scripts in pyspark's wheel.
+"""Sparks as a site has them: a standalone cluster and a Spark Connect server, by the scripts in pyspark's wheel.
 
 Each daemon has a process group of its own, and a guard that ends the group when its input ends: it ends with whoever
 started it, kill -9 included, and its executors with it.
