@@ -53,14 +53,15 @@ class ServerSession:
         """Asks the server, whatever `wait_s`: it alone knows, and answers at once if it is there."""
         if not self._ended:
             try:
-                self._session.conf.get("spark.sql.session.timeZone")
+                with _asked_once(self._session):  # its job has asked again and again
+                    self._session.conf.get("spark.sql.session.timeZone")
             except SPARK_ERRORS as error:
                 self._ended = f"{self._place}: {first_words(error)}"
         return self._ended
 
 
 class ConnectEngine(SessionEngine):
-    """What `skerry` needs must be importable where that Spark runs its Python workers; itself comes with the session."""
+    """Its Python workers must have what `skerry` depends on; `skerry` itself comes with the session."""
 
     tasks_are_here = False
     retries_tasks = True
@@ -109,7 +110,7 @@ class ConnectEngine(SessionEngine):
 
     def _close(self) -> None:
         if self._remote is not None:
-            with suppress(*SPARK_ERRORS):
+            with suppress(*SPARK_ERRORS), _asked_once(self._remote):
                 self._remote.stop()
             self._remote = None
 
@@ -185,6 +186,16 @@ def _new_session(url: str) -> SparkSession:
     session.client.set_retry_policies([policy])
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error says it
     return session  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _asked_once(session: Any) -> Iterator[None]:
+    policies = session.client.get_retry_policies()
+    session.client.set_retry_policies([])
+    try:
+        yield
+    finally:
+        session.client.set_retry_policies(policies)
 
 
 def _equip(session: SparkSession) -> None:

@@ -21,7 +21,7 @@ Executors = Callable[[], list[psutil.Process]]
 Asking = Callable[[LocalCluster, str], "Future[pa.Table]"]
 
 # Each row takes a while, and the first ones come long before the last.
-SLOW = "SELECT id, note, sha2(repeat(note, 1500), 512) AS digest FROM ticks"
+SLOW = "SELECT id, note, sha2(repeat(note, 400), 512) AS digest FROM ticks"
 
 
 def make_tables(folder: Path) -> Placed:
@@ -54,8 +54,8 @@ def arriving(members: LocalCluster) -> list[int]:
 
 
 def wait_for_rows(members: LocalCluster) -> None:
-    """Every site has begun to hand over, and none has all."""
-    wait_until(lambda: sum(0 < rows < TICKS for rows in arriving(members)) == len(SITES), "rows of every site")
+    """An attempt has begun to hand over, and has not handed over all."""
+    wait_until(lambda: any(0 < rows < TICKS for rows in arriving(members)), "rows of an attempt")
 
 
 def is_whole(found: pa.Table, placed: Placed) -> None:
@@ -64,5 +64,5 @@ def is_whole(found: pa.Table, placed: Placed) -> None:
     assert found.num_rows == wanted.num_rows
     found = found.sort_by("id")
     assert found.select(["id", "note"]).equals(wanted.sort_by("id").cast(found.select(["id", "note"]).schema))
-    for row in found.take(range(0, found.num_rows, 997)).to_pylist():
-        assert row["digest"] == hashlib.sha512(row["note"].encode() * 1500).hexdigest()
+    for row in found.take(pa.array(range(0, found.num_rows, 997))).to_pylist():
+        assert row["digest"] == hashlib.sha512(row["note"].encode() * 400).hexdigest()

@@ -35,7 +35,7 @@ def test_an_attempt_that_is_overtaken_does_not_count(
 ) -> None:
     """An executor that is stopped is a straggler: Spark starts its task elsewhere, and both go on."""
     wait_until(lambda: len(standalone_cluster.executors()) == 2, "two executors")
-    answer = asking(members, "SELECT id, note, sha2(repeat(note, 1500), 512) AS digest FROM spread")
+    answer = asking(members, SLOW.replace("ticks", "spread"))
     wait_until(lambda: sum(rows > 0 for rows in arriving(members)) > 1, "rows")
     straggler = standalone_cluster.executors()[0]
     straggler.suspend()
