@@ -92,6 +92,7 @@ SPARK_CONF = {
 CLUSTER_CONF = {
     "spark.driver.memory": "1g",
     "spark.executor.memory": "768m",
+    "spark.executor.cores": "2",
     "spark.cores.max": "4",
     "spark.sql.codegen.useIdInClassName": "false",
 }
@@ -336,7 +337,7 @@ def standalone_cluster(executors_python: str) -> Iterator[Standalone]:
     """A master and two workers, with room for another driver's executors."""
     from skerry.testing.sparks import standalone
 
-    with standalone(executors_python, cores=3, memory_mb=2048) as cluster:
+    with standalone(executors_python, cores=4, memory_mb=2048) as cluster:
         yield cluster
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyarrow.parquet as pq
@@ -70,7 +71,7 @@ def test_two_members_share_a_cluster_and_one_starts_again(
 ) -> None:
     """Each is a driver of its own, with a share of the cores. One that is killed takes its executors with it."""
     (port,) = free_ports(1)
-    conf = {"spark.cores.max": "2", "spark.pyspark.python": executors_python, **CLUSTER_CONF}
+    conf = {**CLUSTER_CONF, "spark.cores.max": "2", "spark.pyspark.python": executors_python}
     spark = {"master": standalone_cluster.url, "conf": conf}
     tables = {"oslo": {"ticks": placed["oslo"]["ticks"]}}
     file = write_sites(tmp_path / "skerry.yaml", tables, ports={"oslo": port}, spark=spark, cluster="another")
@@ -94,3 +95,16 @@ def test_two_members_share_a_cluster_and_one_starts_again(
             assert cursor.execute("SELECT count(*), sum(id) FROM ticks").fetchall() == [(TICKS, sum(range(TICKS)))]
         assert site.end(signal.SIGTERM) == 0
     wait_until(lambda: not own(), "its executors are gone")
+
+
+def test_an_application_that_is_removed_is_begun_anew(
+    standalone_cluster: Standalone, members: LocalCluster, asking: Asking, placed: Placed
+) -> None:
+    """The driver's JVM lives on, and would never answer again."""
+    engine: Any = members.engine
+    before = engine.jvm_pid
+    answer = asking(members, SLOW)
+    wait_for_rows(members)
+    standalone_cluster.remove(engine.session.sparkContext.applicationId)
+    is_whole(answer.result(), placed)  # it had given no row, so it is run once more
+    assert engine.jvm_pid != before
