@@ -66,7 +66,7 @@ def run(folder: Path, kind: str) -> Outcome:
             cwd=ROOT,
             stdout=log,
             stderr=log,
-            env=os.environ | {"PYTHONPATH": str(folder)},
+            env=os.environ | {"PYTHONPATH": str(folder), "SPARKS": "all"},
         ).returncode
     if not report.exists():
         return Outcome(0, [Failure("the run itself", f"exit status {status}, see {log.name}")])
