@@ -38,7 +38,10 @@ def place_of(url: str) -> str:
 
 
 class ServerSession:
-    """A session as its engine sees it: it may end by itself, with its server or because the server closed it."""
+    """A session as its engine sees it: it may end by itself, with its server or because the server closed it.
+
+    Several jobs may ask at once.
+    """
 
     def __init__(self, session: SparkSession, place: str) -> None:
         self._session = session
@@ -52,11 +55,13 @@ class ServerSession:
     def how_ended(self, wait_s: float) -> str:
         """Asks the server, whatever `wait_s`: it alone knows, and answers at once if it is there."""
         if not self._ended:
+            client: Any = self._session.client
+            client.set_retry_policies([])  # its job has asked again and again
             try:
-                with _asked_once(self._session):  # its job has asked again and again
-                    self._session.conf.get("spark.sql.session.timeZone")
+                self._session.conf.get("spark.sql.session.timeZone")
             except SPARK_ERRORS as error:
                 self._ended = f"{self._place}: {first_words(error)}"
+            client.set_retry_policies([_patience()])
         return self._ended
 
 
@@ -110,9 +115,12 @@ class ConnectEngine(SessionEngine):
 
     def _close(self) -> None:
         if self._remote is not None:
-            with suppress(*SPARK_ERRORS), _asked_once(self._remote):
-                self._remote.stop()
+            remote: Any = self._remote
+            remote.client.set_retry_policies([])
+            with suppress(*SPARK_ERRORS):
+                remote.stop()
             self._remote = None
+        self._server = None
 
     @contextmanager
     def _settings_of(self, job: Job) -> Iterator[None]:
@@ -181,21 +189,14 @@ class ConnectEngine(SessionEngine):
 
 def _new_session(url: str) -> SparkSession:
     session: Any = SparkSession.builder.remote(url).create()
-    # PySpark tries for ten minutes and more to reach a server; a query is to end within seconds, and says why.
-    policy = DefaultPolicy(CONNECT_TRIES, 2.0, CONNECT_FIRST_MS, CONNECT_MAX_MS, jitter=0)
-    session.client.set_retry_policies([policy])
+    session.client.set_retry_policies([_patience()])
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error says it
     return session  # type: ignore[no-any-return]
 
 
-@contextmanager
-def _asked_once(session: Any) -> Iterator[None]:
-    policies = session.client.get_retry_policies()
-    session.client.set_retry_policies([])
-    try:
-        yield
-    finally:
-        session.client.set_retry_policies(policies)
+def _patience() -> DefaultPolicy:
+    """PySpark tries for ten minutes and more to reach a server; a query is to end within seconds, and says why."""
+    return DefaultPolicy(CONNECT_TRIES, 2.0, CONNECT_FIRST_MS, CONNECT_MAX_MS, jitter=0)
 
 
 def _equip(session: SparkSession) -> None:

@@ -12,7 +12,8 @@ from skerry.spark import SparkSettings, start_engine
 from skerry.testing.cluster import LocalCluster
 from skerry.testing.sparks import ConnectServer
 from tests.integration.member.member_sites import TICKS
-from tests.integration.spark.cluster_sites import SLOW, Asking, ask, wait_for_rows
+from tests.integration.spark.cluster_sites import SLOW, Asking, Placed, ask, wait_for_rows
+from tests.integration.spark.harness import files
 
 pytestmark = pytest.mark.connect
 COUNT = "SELECT count(*) AS n FROM ticks"
@@ -24,12 +25,19 @@ def kind() -> str:
     return "connect"
 
 
-def test_a_session_that_its_server_closed_is_made_again(members: LocalCluster) -> None:
+def test_a_session_that_its_server_closed_is_made_again(members: LocalCluster, placed: Placed) -> None:
     """Servers close sessions that nobody used for an hour."""
     assert ask(members, COUNT).to_pylist() == COUNTED
     engine: Any = members.engine
     engine.session.client.release_session()
     assert ask(members, COUNT).to_pylist() == COUNTED
+    # A new file is looked at before any query is.
+    engine.session.client.release_session()
+    folder = placed["oslo"]["few"]
+    listing = files(folder, "few", folder / "part.parquet")
+    with pytest.raises(SiteError, match="table few"):
+        engine.describe(listing)
+    assert [column.name for column in engine.describe(listing)] == ["id", "name"]
 
 
 def test_a_server_that_is_killed_is_an_error_until_it_is_back(
