@@ -25,8 +25,8 @@ RELEASES = ("4.0", "4.1", "4.2", "4.3")
 KINDS = ("spark", "standalone", "connect")
 TESTS = "tests/integration/spark"
 REASON_CHARS = 150
-# PySpark 4.0 and 4.1 leave the sockets of results for the garbage collector to close.
-UNCLOSED = ("-W", "ignore::ResourceWarning", "-W", "ignore::pytest.PytestUnraisableExceptionWarning")
+# PySpark 4.0 and 4.1 leave sockets for the garbage collector to close, and their logger calls what is deprecated.
+WARNINGS = ("ResourceWarning", "DeprecationWarning", "pytest.PytestUnraisableExceptionWarning")
 
 
 class Failure(NamedTuple):
@@ -59,7 +59,8 @@ def install(release: str) -> tuple[Path, str]:
 def run(folder: Path, kind: str) -> Outcome:
     report = folder.with_name(f"{folder.name}-{kind}.xml")
     report.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "pytest", "-q", "-m", f"{kind} and not e2e", TESTS, *UNCLOSED]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", f"{kind} and not e2e", TESTS]
+    command += [word for name in WARNINGS for word in ("-W", f"ignore::{name}")]
     with report.with_suffix(".log").open("wb") as log:
         status = subprocess.run(
             [*command, f"--junitxml={report}"],
