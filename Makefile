@@ -1,7 +1,7 @@
 # Everything that a person or a machine runs here. CI runs `make test`, nothing else.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-queries test-sites test-sail test-processes test-plain test-slow lint format sim properties metamorphic chaos soak bench mutants fuzz docs lock sbom clean
+.PHONY: help setup demo test test-queries test-sites test-sail test-processes test-plain test-clusters test-slow lint format sparks sim properties metamorphic chaos soak bench mutants fuzz docs lock sbom clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -39,7 +39,7 @@ demo: setup ## three sites on this machine and queries across them (ARGS="…" i
 # Spark-free tests first: they are quick and find most mistakes. No tests found is a failure too (pytest's status 5).
 test: setup ## every test, and lint
 	$(PYTEST) -n auto -m "not spark and not sail and not e2e and not slow" $(filter-out tests/integration/ tests/e2e/,$(wildcard tests/*/)) $(ARGS)
-	@$(MAKE) --no-print-directory --jobs=5 --keep-going test-queries test-sites test-sail test-processes test-plain test-slow lint
+	@$(MAKE) --no-print-directory --jobs=5 --keep-going test-queries test-sites test-sail test-processes test-plain test-clusters test-slow lint
 
 # Five of these at a time, the next as soon as one ends: queries on one Spark; all else on one Spark; Sail's, which get
 # on with no Spark in one process; those that start members as processes, on either; what only computes, at the lowest
@@ -61,6 +61,12 @@ SLOW := -m "slow and not spark and not sail and not e2e"
 test-plain: MARKS := -n auto $(SLOW) tests/plans tests/property/exchange tests/sim
 test-plain: PYTEST := $(JAVA) nice -n 19 $(BIN)/python -m pytest
 test-slow: MARKS := $(SLOW) tests/integration/member tests/unit/cli tests/unit/member tests/unit/spark tests/unit/tables
+# A driver on a standalone cluster, then a client of Spark Connect: a process can be one of them, and has no other Spark.
+# They begin when the first of the others ends.
+test-clusters:
+	@mkdir -p build; status=0; for kind in standalone connect; do \
+		$(PYTEST) -m $$kind tests/integration/spark $(ARGS) || status=$$?; done > build/$@.log 2>&1; cat build/$@.log; exit $$status
+
 test-sail test-sites test-processes test-slow test-plain:
 	@mkdir -p build; status=0; $(PYTEST) $(MARKS) $(ARGS) > build/$@.log 2>&1 || status=$$?; cat build/$@.log; exit $$status
 
@@ -91,6 +97,9 @@ soak: setup ## mixed queries for MINUTES, clients that come and go; memory, thre
 
 bench: setup ## all benchmarks, or one: make bench NAME=overhead
 	@$(JAVA) $(BIN)/python -m bench $(NAME) $(ARGS)
+
+sparks: setup ## the engine's contract over releases of PySpark: embedded, standalone, Connect (ARGS="4.1 4.3")
+	@$(JAVA) $(BIN)/python -m scripts.sparks $(ARGS)
 
 mutants: setup ## plant known mistakes one by one; every one must make a test fail
 	@$(JAVA) $(BIN)/python scripts/mutants.py $(ARGS)

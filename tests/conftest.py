@@ -16,6 +16,7 @@ import sysconfig
 import tempfile
 import threading
 import time
+import venv
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,8 +26,11 @@ import pytest_timeout
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture import providers
 
+from skerry.model.limits import Limits
+
 if TYPE_CHECKING:
     from skerry.spark.engine import Engine
+    from skerry.testing.sparks import ConnectServer, Standalone
 
 # Machines differ in speed: no wall-clock deadlines. Each run tries the same examples, `make properties` SEEDS new ones.
 settings.register_profile(
@@ -48,6 +52,8 @@ SLOW_UNITS = ("cli", "member", "spark", "tables")
 HOMES = {
     "spark": ("integration", "e2e"),
     "sail": ("integration", "e2e"),
+    "standalone": ("integration/spark",),
+    "connect": ("integration/spark",),
     "e2e": ("e2e", "integration/spark"),
     "slow": ("integration/member", "plans", "property/exchange", "sim", *(f"unit/{each}" for each in SLOW_UNITS)),
 }
@@ -56,7 +62,7 @@ HOMES = {
 ENGINES = ("integration", "e2e")
 
 # These hold sockets, threads and files on purpose (Spark's gateway, processes): they check their own leaks.
-UNCHECKED = ("spark", "sail", "e2e")
+UNCHECKED = ("spark", "sail", "standalone", "connect", "e2e")
 # A thread or a socket that is on its way out may need a moment, on a busy machine a long one; a leak stays.
 GRACE_S = 30.0
 
@@ -81,6 +87,24 @@ SPARK_CONF = {
     "spark.sql.codegen.cache.maxEntries": "4000",
     "spark.sql.codegen.useIdInClassName": "false",
 }
+
+# Of a cluster with small hosts.
+CLUSTER_CONF = {
+    "spark.driver.memory": "1g",
+    "spark.executor.memory": "768m",
+    "spark.executor.cores": "2",
+    "spark.cores.max": "4",
+    "spark.sql.codegen.useIdInClassName": "false",
+}
+
+# A task that takes three times as long as the other half of its stage is started once more.
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.quantile": "0.5",
+    "spark.speculation.minTaskRuntime": "1s",
+}
+# The first rows of a task leave long before its last.
+SHORT_BATCHES = Limits(batch_rows=500)
 
 TESTS = Path(__file__).parent
 
@@ -292,5 +316,56 @@ def sail_engine() -> Iterator[Engine]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("skerry.spark.waste.SAIL_WASTE_AGE_S", float("inf"))
         engine = start_engine(SparkSettings(sail=True))
+    yield engine
+    engine.stop()
+
+
+@pytest.fixture(scope="session")
+def executors_python(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The Python of a cluster's hosts: it has what Skerry depends on, and no Skerry."""
+    folder = tmp_path_factory.mktemp("executors")
+    venv.create(folder)
+    # Of a folder that is added in this way, files of the same kind are not read: Skerry is here by one of those.
+    (folder / f"lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages/others.pth").write_text(
+        sysconfig.get_path("purelib")
+    )
+    return str(folder / "bin" / "python")
+
+
+@pytest.fixture(scope="session")
+def standalone_cluster(executors_python: str) -> Iterator[Standalone]:
+    """A master and two workers, with room for another driver's executors."""
+    from skerry.testing.sparks import standalone
+
+    with standalone(executors_python, cores=4, memory_mb=2048) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def standalone_engine(standalone_cluster: Standalone, executors_python: str) -> Iterator[Engine]:
+    """The one driver of this run, on that cluster."""
+    from skerry.spark import SparkSettings, start_engine
+
+    conf = CLUSTER_CONF | SPECULATION | {"spark.pyspark.python": executors_python}
+    engine = start_engine(SparkSettings(master=standalone_cluster.url, conf=conf, limits=SHORT_BATCHES))
+    yield engine
+    engine.stop()
+
+
+@pytest.fixture(scope="session")
+def connect_server(executors_python: str) -> Iterator[ConnectServer]:
+    """A Spark Connect server with executors of its own."""
+    from skerry.testing.sparks import connect_server
+
+    with connect_server(executors_python, CLUSTER_CONF | {"spark.master": "local-cluster[2,2,1024]"}) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def connect_engine(connect_server: ConnectServer) -> Iterator[Engine]:
+    """The one client of this run."""
+    from skerry.spark import SparkSettings, start_engine
+
+    engine = start_engine(SparkSettings(remote=connect_server.url, limits=SHORT_BATCHES))
     yield engine
     engine.stop()

@@ -137,6 +137,10 @@ VALUE_ITEMS_MAX = 10_000_000  # characters or elements of one value whose size s
 # looks like it waits for the process to be gone.
 RESTART_FIRST_S = 1.0
 RESTART_MAX_S = 30.0
+# A Spark Connect server that does not answer is asked again so often, after pauses that double: 3 s in all.
+CONNECT_TRIES = 6
+CONNECT_FIRST_MS = 50
+CONNECT_MAX_MS = 1_500
 ENGINE_GONE_S = 2.0
 # Statements that ran at such an end: kept, waiting for the others' next runs, refused after so many ends.
 SUSPECTS = 1000

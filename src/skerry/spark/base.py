@@ -200,6 +200,7 @@ class SessionEngine(ABC):
         except SqlError as error:  # a column's type: nobody wrote a statement
             raise SiteError(f"table {table.table}: {error.message}", suggestion=error.suggestion) from None
         except SPARK_ERRORS as error:
+            self._look()
             raise _unread(table, error) from error
 
     def count_rows(self, table: TableFiles) -> int:
@@ -208,7 +209,14 @@ class SessionEngine(ABC):
             with self._views.lease({"t": table}) as names:
                 return self._spark().table(names["t"]).count()
         except SPARK_ERRORS as error:
+            self._look()
             raise _unread(table, error) from error
+
+    def _look(self) -> None:
+        """An error may be the first to show that the engine has ended: whoever comes next is to have another."""
+        process = self._engine_process()
+        if process is not None:
+            process.how_ended(0)
 
     def run(self, job: Job, on_schema: Callable[[Schema], None]) -> JobResult:
         names: dict[str, str] = {}

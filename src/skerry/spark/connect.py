@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 from pyspark.sql.connect.functions import lit
 from pyspark.sql.connect.plan import SQL, LocalRelation, SubqueryAlias
@@ -15,12 +19,14 @@ from pyspark.sql.connect.plan import SQL, LocalRelation, SubqueryAlias
 from skerry.exchange.intake import SinkRow
 from skerry.model import trace
 from skerry.model.errors import SiteError
+from skerry.model.limits import CONNECT_FIRST_MS, CONNECT_MAX_MS, CONNECT_TRIES
 from skerry.model.results import Schema
 from skerry.model.table import Column
-from skerry.spark.base import SINK_STRUCT, SessionEngine
+from skerry.spark.base import SINK_STRUCT, Process, SessionEngine
 from skerry.spark.engine import Job, JobResult
-from skerry.spark.failures import SPARK_ERRORS, translate
+from skerry.spark.failures import SPARK_ERRORS, first_words, translate
 from skerry.spark.settings import SparkSettings, batch_conf, sql_conf
+from skerry.spark.shipping import package_zip
 from skerry.spark.sink import SinkSpec, sink_function
 from skerry.spark.source import EdgeSource, SourceSpec, encode_spec
 from skerry.spark.types import struct_of
@@ -31,8 +37,36 @@ def place_of(url: str) -> str:
     return url.partition("/;")[0]
 
 
+class ServerSession:
+    """A session as its engine sees it: it may end by itself, with its server or because the server closed it.
+
+    Several jobs may ask at once.
+    """
+
+    def __init__(self, session: SparkSession, place: str) -> None:
+        self._session = session
+        self._place = place
+        self._ended = ""
+
+    @property
+    def is_alive(self) -> bool:
+        return not self._ended
+
+    def how_ended(self, wait_s: float) -> str:
+        """Asks the server, whatever `wait_s`: it alone knows, and answers at once if it is there."""
+        if not self._ended:
+            client: Any = self._session.client
+            client.set_retry_policies([])  # its job has asked again and again
+            try:
+                self._session.conf.get("spark.sql.session.timeZone")
+            except SPARK_ERRORS as error:
+                self._ended = f"{self._place}: {first_words(error)}"
+            client.set_retry_policies([_patience()])
+        return self._ended
+
+
 class ConnectEngine(SessionEngine):
-    """`skerry` and what it needs must be importable where that Spark runs its Python workers."""
+    """Its Python workers must have what `skerry` depends on; `skerry` itself comes with the session."""
 
     tasks_are_here = False
     retries_tasks = True
@@ -40,19 +74,30 @@ class ConnectEngine(SessionEngine):
     def __init__(self, settings: SparkSettings) -> None:
         super().__init__(settings)
         self._remote: SparkSession | None = None
+        self._server: ServerSession | None = None
 
     def _open(self) -> SparkSession:
         url = self.settings.remote
-        session = self._connect(f"Spark Connect at {place_of(url)}", SparkSession.builder.remote(url).create)
-        session.dataSource.register(EdgeSource)
+        place = f"Spark Connect at {place_of(url)}"
+        session = self._connect(place, partial(_new_session, url), _equip)
+        self._server = ServerSession(session, place)
         return session
 
-    def _connect(self, what: str, create: Callable[[], SparkSession]) -> SparkSession:
+    def _engine_process(self) -> Process | None:
+        return self._server
+
+    def _is_alive(self) -> bool:
+        return self._server is not None and self._server.is_alive
+
+    def _connect(
+        self, what: str, create: Callable[[], SparkSession], equip: Callable[[SparkSession], None] = lambda _: None
+    ) -> SparkSession:
         try:
             self._remote = create()
             conf = batch_conf(self.settings.limits, is_narrow=False) | sql_conf(self.settings)
             for key, value in conf.items():
                 self._set(self._remote, key, value)
+            equip(self._remote)
         except SPARK_ERRORS as error:
             trace.emit(trace.SparkFailed(None, None, type(error).__name__), error)
             raise SiteError(f"{what}: {translate(error, {}).message}") from error
@@ -70,9 +115,12 @@ class ConnectEngine(SessionEngine):
 
     def _close(self) -> None:
         if self._remote is not None:
+            remote: Any = self._remote
+            remote.client.set_retry_policies([])
             with suppress(*SPARK_ERRORS):
-                self._remote.stop()
+                remote.stop()
             self._remote = None
+        self._server = None
 
     @contextmanager
     def _settings_of(self, job: Job) -> Iterator[None]:
@@ -137,6 +185,25 @@ class ConnectEngine(SessionEngine):
     def _edge_frame(self, spec: SourceSpec) -> DataFrame:
         reader = self._spark().read.format(EdgeSource.name())
         return reader.schema(struct_of(spec.edge.columns)).option("spec", encode_spec(spec)).load()
+
+
+def _new_session(url: str) -> SparkSession:
+    session: Any = SparkSession.builder.remote(url).create()
+    session.client.set_retry_policies([_patience()])
+    warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error says it
+    return session  # type: ignore[no-any-return]
+
+
+def _patience() -> DefaultPolicy:
+    """PySpark tries for ten minutes and more to reach a server; a query is to end within seconds, and says why."""
+    return DefaultPolicy(CONNECT_TRIES, 2.0, CONNECT_FIRST_MS, CONNECT_MAX_MS, jitter=0)
+
+
+def _equip(session: SparkSession) -> None:
+    """What its Python workers import, and the source that edges are read by."""
+    with tempfile.TemporaryDirectory(prefix="skerry-ship-") as directory:
+        session.addArtifacts(package_zip(directory), pyfile=True)
+    session.dataSource.register(EdgeSource)
 
 
 def _table(frame: Any) -> pa.Table:

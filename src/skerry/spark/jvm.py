@@ -37,6 +37,7 @@ WORKER_DAEMON = "skerry_worker_daemon"
 STOP_S = 10.0
 # The exit status of a JVM that ran out of memory: its own, and Spark's where a task found out first.
 OUT_OF_MEMORY_CODES = (3, 52)
+REMOVED = "its cluster removed its application"
 OUT_OF_MEMORY = "it ran out of memory: raise spark.driver.memory in the member's spark.conf"
 
 # Spark's own log, bounded: a member runs for months.
@@ -65,11 +66,12 @@ class Jvm:
             raise InternalError("this process has a Spark already: members of one process share its engine")
         check_java()
         self._directory = directory
+        self._is_embedded = is_embedded
         self._is_stopping = False
         spark_conf = SparkConf(loadDefaults=False)
         for key, value in {**conf, **_java_options(conf, directory)}.items():
             spark_conf.set(key, value)
-        with _environment(directory, is_embedded):
+        with _environment(conf, directory, is_embedded):
             self._gateway = self._launch(spark_conf)
             try:
                 self.context = SparkContext(conf=spark_conf, gateway=self._gateway)
@@ -88,14 +90,23 @@ class Jvm:
 
     @property
     def is_alive(self) -> bool:
-        return self._gateway.proc.poll() is None
+        return self._gateway.proc.poll() is None and not self._is_removed()
+
+    def _is_removed(self) -> bool:
+        """A cluster may end an application, e.g. when its executors died ten times in a row. Its JVM goes on."""
+        if self._is_embedded:  # nobody but its member ends it, and asking costs each job a call
+            return False
+        try:
+            return bool(self.context._jsc.sc().isStopped())
+        except Exception:  # the JVM ends now, or its context never was
+            return False
 
     def how_ended(self, wait_s: float) -> str:
         """Why it is no more; "" if it is alive after so long."""
         try:
             code = self._gateway.proc.wait(wait_s)
         except subprocess.TimeoutExpired:
-            return ""
+            return REMOVED if self._is_removed() else ""
         return OUT_OF_MEMORY if code in OUT_OF_MEMORY_CODES else ending_of(code)
 
     def watch(self, on_end: Callable[[], None]) -> None:
@@ -212,13 +223,13 @@ def package_root() -> str:
 
 
 @contextmanager
-def _environment(directory: str, is_embedded: bool) -> Iterator[None]:
+def _environment(conf: Mapping[str, str], directory: str, is_embedded: bool) -> Iterator[None]:
     """The environment Spark's launcher sees. Spark reads much from it, so a user's shell could change answers."""
     wanted: dict[str, str | None] = {
         "PYSPARK_SUBMIT_ARGS": None,
         "SPARK_REMOTE": None,
         # Without it an unactivated virtual environment would run the system's Python. On a cluster it may be elsewhere.
-        "PYSPARK_PYTHON": sys.executable if is_embedded else os.environ.get("PYSPARK_PYTHON", sys.executable),
+        "PYSPARK_PYTHON": sys.executable if is_embedded else _executors_python(conf),
     }
     if is_embedded:
         wanted |= {
@@ -233,6 +244,11 @@ def _environment(directory: str, is_embedded: bool) -> Iterator[None]:
         yield
     finally:
         _put(before)
+
+
+def _executors_python(conf: Mapping[str, str]) -> str:
+    """As spark-submit would choose it; it asks pyspark alone, which looks at the environment."""
+    return conf.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON", sys.executable)
 
 
 def _put(variables: Mapping[str, str | None]) -> None:

@@ -55,7 +55,8 @@ def _double(column: exp.Expr) -> list[exp.Expr]:
     upto = _cast(exp.Literal.number(int(DOUBLE_WHOLE_UPTO)), "DOUBLE")
     is_small = exp.LT(this=_call("abs", value.copy()), expression=upto)
     is_floor = exp.EQ(this=_call("floor", value.copy()), expression=value.copy())
-    is_whole = exp.Paren(this=exp.And(this=is_small, expression=is_floor))
+    # Not AND: Spark 4.3 may look at both sides, and the floor of a large double is an error.
+    is_whole = exp.Case(ifs=[exp.If(this=is_small, true=is_floor)], default=exp.false())
     nan = _cast(exp.Literal.string("NaN"), "DOUBLE")
     rest = exp.Case(ifs=[exp.If(this=_call("isnan", value.copy()), true=nan)], default=value.copy())
     whole = exp.TryCast(this=value.copy(), to=SparkType(this="BIGINT"))

@@ -65,7 +65,8 @@ class Site:
         self._queries: list[QueryId] = []
 
     async def __aenter__(self) -> Site:
-        self._listener = await self.port.listen(f"unix:{self._directory}/s", Identity(CLUSTER, "oslo", 1))
+        address = f"unix:{self._directory}/s" if self.engine.tasks_are_here else "tcp:127.0.0.1:0"
+        self._listener = await self.port.listen(address, Identity(CLUSTER, "oslo", 1))
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -17,6 +17,7 @@ from skerry.model.limits import Limits
 from skerry.model.table import Column
 
 TOP = Path(__file__).parents[3]
+CLUSTERS = TOP / "docs" / "spark-clusters.md"
 EXAMPLE = TOP / "examples" / "three-sites.yaml"
 REFERENCE = TOP / "docs" / "configuration.md"
 
@@ -146,6 +147,17 @@ def test_the_reference_has_a_right_example_and_every_limit() -> None:
     example_in_docs = text.split("```yaml\n")[1].split("```")[0]
     assert len(parse(example_in_docs).members) == 3
     assert [name for name in Limits.__struct_fields__ if f"| `{name}` |" not in text] == []
+
+
+def test_each_example_of_a_spark_cluster_is_right() -> None:
+    examples = [
+        each for each in re.findall(r"```yaml\n(.*?)```", CLUSTERS.read_text(), re.DOTALL) if "members:" in each
+    ]
+    sparks = [parse(each).members["oslo"].spark for each in examples]
+    assert all(sparks)
+    assert [(spark.master or spark.remote or "").partition(":")[0] for spark in sparks if spark] == [
+        *("spark", "sc", "yarn", "k8s")
+    ]
 
 
 @pytest.mark.parametrize(
