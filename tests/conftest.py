@@ -97,9 +97,10 @@ CLUSTER_CONF = {
     "spark.sql.codegen.useIdInClassName": "false",
 }
 
-# A task that takes three times as long as the other half of its stage is started once more.
+# A task that takes longer than the other half of its stage did is started once more.
 SPECULATION = {
     "spark.speculation": "true",
+    "spark.speculation.multiplier": "1.5",
     "spark.speculation.quantile": "0.5",
     "spark.speculation.minTaskRuntime": "1s",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,10 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.client.retries import DefaultPolicy
 from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 from pyspark.sql.connect.functions import lit
 from pyspark.sql.connect.plan import SQL, LocalRelation, SubqueryAlias
+from pyspark.sql.connect.session import SparkSession as ConnectSession
 
 from skerry.exchange.intake import SinkRow
 from skerry.model import trace
@@ -188,7 +191,14 @@ class ConnectEngine(SessionEngine):
 
 
 def _new_session(url: str) -> SparkSession:
-    session: Any = SparkSession.builder.remote(url).create()
+    # PySpark's functions look here for what a column is made of; its own builder takes no options of gRPC.
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    # gRPC's channels share what they know of a server: a new one would not try one that was gone for up to two minutes.
+    options: list[tuple[str, Any]] = [
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.max_reconnect_backoff_ms", CONNECT_MAX_MS),
+    ]
+    session: Any = ConnectSession.Builder().channelBuilder(DefaultChannelBuilder(url, options)).create()
     session.client.set_retry_policies([_patience()])
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]")  # the error says it
     return session  # type: ignore[no-any-return]

@@ -15,8 +15,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from urllib.parse import urlencode
-from urllib.request import urlopen
 
 import psutil
 import pyspark
@@ -110,7 +108,6 @@ class Standalone:
         self.workers: list[Daemon] = []
         port, page = free_ports(2)
         self.url = f"spark://{HOST}:{port}"
-        self._page = f"http://{HOST}:{page}"
         self.master = self._start(
             "master", MASTER, ["--host", HOST, "--port", str(port), "--webui-port", str(page)], port
         )
@@ -131,12 +128,6 @@ class Standalone:
 
     def executors(self) -> list[psutil.Process]:
         return [each for worker in self.workers for each in worker.executors()]
-
-    def remove(self, application: str) -> None:
-        """As the button on the master's page does."""
-        form = urlencode({"id": application, "terminate": "true"}).encode()
-        with urlopen(f"{self._page}/app/kill/", form, timeout=START_S) as answer:
-            answer.read()
 
     def stop(self) -> None:
         for daemon in (*self.workers, self.master):

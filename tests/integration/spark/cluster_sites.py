@@ -11,6 +11,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from skerry.exchange.intake import Intake
 from skerry.testing.cluster import LocalCluster
 from skerry.testing.oracle import make_tpch
 from skerry.testing.sites import TPCH_SITES
@@ -42,15 +43,20 @@ def ask(members: LocalCluster, sql: str, at: str = "oslo") -> pa.Table:
         return cursor.execute(sql).fetch_arrow_table()
 
 
-def arriving(members: LocalCluster) -> list[int]:
-    """Rows that each open attempt of a sink has handed over so far."""
+def intakes(members: LocalCluster) -> list[Intake]:
+    """The books of all sinks that run."""
 
-    async def look() -> list[int]:
+    async def look() -> list[Intake]:
         known = [each for member in members.members.values() for each in member.taskport._queries.values()]
-        sinks = [sink for each in known for sink in each.sinks.values()]
-        return [book.rows for sink in sinks for book in sink.intake._books.values() if book.phase.value == "open"]
+        return [sink.intake for each in known for sink in each.sinks.values()]
 
     return members.call(look())
+
+
+def arriving(members: LocalCluster) -> list[int]:
+    """Rows that each open attempt has handed over so far."""
+    books = [book for intake in intakes(members) for book in list(intake._books.values())]
+    return [book.rows for book in books if book.phase.value == "open"]
 
 
 def wait_for_rows(members: LocalCluster) -> None:

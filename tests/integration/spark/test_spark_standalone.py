@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from skerry.testing.sparks import Standalone
 from tests.conftest import CLUSTER_CONF
 from tests.e2e.processes import Site
 from tests.integration.member.member_sites import TICKS, wait_until, write_sites
-from tests.integration.spark.cluster_sites import SLOW, Asking, Placed, arriving, ask, is_whole, wait_for_rows
+from tests.integration.spark.cluster_sites import SLOW, Asking, Placed, arriving, ask, intakes, is_whole, wait_for_rows
 
 pytestmark = pytest.mark.standalone
 
@@ -36,8 +37,9 @@ def test_an_attempt_that_is_overtaken_does_not_count(
 ) -> None:
     """An executor that is stopped is a straggler: Spark starts its task elsewhere, and both go on."""
     wait_until(lambda: len(standalone_cluster.executors()) == 2, "two executors")
-    answer = asking(members, SLOW.replace("ticks", "spread"))
+    answer = asking(members, SLOW.replace("ticks", "spread").replace("400", "1500"))
     wait_until(lambda: sum(rows > 0 for rows in arriving(members)) > 1, "rows")
+    books = intakes(members)
     straggler = standalone_cluster.executors()[0]
     straggler.suspend()
     try:
@@ -46,6 +48,7 @@ def test_an_attempt_that_is_overtaken_does_not_count(
         straggler.resume()
     wanted = pq.read_table(placed["oslo"]["spread"], columns=["id"]).sort_by("id")
     assert found.select(["id"]).sort_by("id").equals(wanted)
+    assert any(each.losers for each in books), "no attempt was overtaken"
 
 
 def test_a_worker_that_is_killed_is_missed_by_nobody(
@@ -60,6 +63,11 @@ def test_a_worker_that_is_killed_is_missed_by_nobody(
     standalone_cluster.workers[0].kill()
     is_whole(answer.result(), placed)
     standalone_cluster.start_worker()
+
+
+def all_rows(url: str, sql: str) -> list[tuple[Any, ...]]:
+    with skerry.connect(url, timeout_s=60) as connection, connection.cursor() as cursor:
+        return cursor.execute(sql).fetchall()
 
 
 def test_two_members_share_a_cluster_and_one_starts_again(
@@ -82,29 +90,27 @@ def test_two_members_share_a_cluster_and_one_starts_again(
         return set(standalone_cluster.executors()) - before
 
     site = Site(file, "oslo", tmp_path, temp)
-    with site.running(), skerry.connect(f"skerry://127.0.0.1:{port}", timeout_s=60) as connection:
-        running = connection.cursor()
-        running.submit(SLOW)
+    url = f"skerry://127.0.0.1:{port}"
+    with site.running(), ThreadPoolExecutor() as pool:
+        lost = pool.submit(all_rows, url, SLOW.replace("400", "4000"))
         wait_until(own, "executors of its own")
         assert ask(members, "SELECT count(*) AS n FROM ticks").to_pylist() == [{"n": 3 * TICKS}]
         site.end(signal.SIGKILL)
+        assert isinstance(lost.exception(), skerry.OperationalError)
     wait_until(lambda: not own(), "its executors are gone")
     site = Site(file, "oslo", tmp_path, temp)
-    with site.running(), skerry.connect(f"skerry://127.0.0.1:{port}", timeout_s=60) as connection:
-        with connection.cursor() as cursor:
-            assert cursor.execute("SELECT count(*), sum(id) FROM ticks").fetchall() == [(TICKS, sum(range(TICKS)))]
+    with site.running():
+        assert all_rows(url, "SELECT count(*), sum(id) FROM ticks") == [(TICKS, sum(range(TICKS)))]
         assert site.end(signal.SIGTERM) == 0
     wait_until(lambda: not own(), "its executors are gone")
 
 
-def test_an_application_that_is_removed_is_begun_anew(
-    standalone_cluster: Standalone, members: LocalCluster, asking: Asking, placed: Placed
-) -> None:
-    """The driver's JVM lives on, and would never answer again."""
+def test_an_application_that_is_removed_is_begun_anew(members: LocalCluster, asking: Asking, placed: Placed) -> None:
+    """Spark stops the context then, as is done here; the driver's JVM lives on, and would never answer again."""
     engine: Any = members.engine
     before = engine.jvm_pid
     answer = asking(members, SLOW)
     wait_for_rows(members)
-    standalone_cluster.remove(engine.session.sparkContext.applicationId)
+    engine.session.sparkContext._jsc.sc().stop()
     is_whole(answer.result(), placed)  # it had given no row, so it is run once more
     assert engine.jvm_pid != before
