@@ -28,6 +28,7 @@ from skerry.model.config import (
 from skerry.model.errors import ConfigError
 from skerry.model.limits import CONFIG_BYTES, SAIL_MEMORY_LEAST
 from skerry.model.nearest import did_you_mean
+from skerry.model.sources import CatalogTable
 from skerry.model.table import Column
 
 TOP = (
@@ -37,7 +38,7 @@ TOP = (
 MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports")
 TLS = ("certificate", "key", "authority", "client_certificates")
 SPARK = ("master", "remote", "sail", "memory", "conf")
-TABLE = ("format", "path", "options", "columns", "leaves")
+TABLE = ("format", "path", "table", "options", "columns", "leaves")
 SINK = ("format", "path", "options")
 LINK = ("from", "to", "between", "mbit", "ms", "usd_per_gb", "codec", "query_bytes")
 CAPACITY = 16
@@ -208,7 +209,10 @@ def _spark(item: Item) -> SparkConfig:
 
 
 def _table(member: str, name: str, item: Item, shared: _Shared, *, is_sail: bool) -> TableConfig:
-    fields = item.fields(TABLE, required=("format", "path"))
+    fields = item.fields(TABLE)
+    if (named := fields.get("table")) is not None:
+        return _catalog_table(member, name, fields, named)
+    item.require(fields, ("format", "path"))
     path = fields.text("path", rules.path_inside(shared.data_root, globs=True), "")
     format_ = fields.text("format", rules.sail_format if is_sail else rules.format_name, "")
     return TableConfig(
@@ -220,6 +224,24 @@ def _table(member: str, name: str, item: Item, shared: _Shared, *, is_sail: bool
         columns=_columns(fields),
         shown_path=os.path.normpath(os.path.join(shared.written_root, path)),
         leaves=fields.text("leaves", rules.leaves, Leaves.FREELY),
+    )
+
+
+def _catalog_table(member: str, name: str, fields: Fields, named: Item) -> TableConfig:
+    """`table: lake.sales.orders`."""
+    for key in ("format", "path", "columns"):
+        if (refused := fields.get(key)) is not None:
+            refused.wrong_key(f"a table of a catalog has no {key}: the catalog knows it")
+    parts: tuple[str, ...] = named.text(rules.dotted_name, ("",))
+    return TableConfig(
+        member=member,
+        name=name,
+        format="catalog",
+        path="",
+        options=_options(fields),
+        shown_path=".".join(parts),
+        leaves=fields.text("leaves", rules.leaves, Leaves.FREELY),
+        source=CatalogTable(parts),
     )
 
 

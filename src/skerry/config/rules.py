@@ -47,6 +47,9 @@ WORDS = """
 KEYWORDS = frozenset(WORDS.split())
 MASTER = re.compile(r"local(\[(\*|[1-9][0-9]{0,3})\])?|local-cluster\[[0-9, ]+\]|(spark|k8s)://\S+|yarn")
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,62})(\.[A-Za-z0-9][A-Za-z0-9-]{0,62})*")
+# A part of a name in a catalog.
+_NAME_PART = r"(?:[\w-]+|`(?:[^`]|``)+`)"
+TABLE_NAME_CHARS = 1000
 SIZE = re.compile(r"([0-9]{1,15}) ?(KiB|MiB|GiB|TiB)")
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
@@ -297,6 +300,15 @@ def some_text(text: str) -> str:
 
 def has_glob(text: str) -> bool:
     return any(c in text for c in "*?[")
+
+
+def dotted_name(text: str) -> tuple[str, ...]:
+    """`lake.sales.orders`; a part with other characters stands in backticks, `` ` `` in it twice."""
+    parts = re.fullmatch(rf"{_NAME_PART}(\.{_NAME_PART})*", text)
+    if parts is None or len(text) > TABLE_NAME_CHARS:
+        raise Refused(f"{shown(text)} is not the name of a table in a catalog; write catalog.namespace.table")
+    found = (match[0] for match in re.finditer(_NAME_PART, text))
+    return tuple(each[1:-1].replace("``", "`") if each.startswith("`") else each for each in found)
 
 
 def local_path(text: str) -> str:

@@ -96,6 +96,8 @@ class Gathering:
         snapshot = self._current(name)
         if self._done.get(name) == snapshot.files.version:
             return False
+        if snapshot.part.stats is not None and snapshot.files.pinned is not None:
+            return False  # its source has told them
         return snapshot.files.format == "parquet" or bool(self._to_scan(snapshot))
 
     def _to_scan(self, snapshot: Snapshot) -> Sequence[Column]:

@@ -42,6 +42,7 @@ from skerry.member.rounds import Rounds
 from skerry.member.running import Surroundings
 from skerry.member.runs import PlanStatement, Runs
 from skerry.member.service import Service
+from skerry.member.sources import Sources
 from skerry.member.tables import LocalTables
 from skerry.member.takingpart import TakingPart
 from skerry.member.taskport import TaskPort
@@ -52,6 +53,7 @@ from skerry.model.commits import Part
 from skerry.model.errors import SiteError, SiteStopping, SkerryError
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
+from skerry.model.limits import LOOK_THREADS
 from skerry.model.rights import Rights
 from skerry.model.version import __version__
 from skerry.plan.admission import home_of
@@ -156,6 +158,7 @@ class Member:
         # Jobs have threads of their own: one may wait for its reader as long as a query may last, and planning,
         # listings and cancels must not wait behind it.
         self.jobs = Workers(f"{self.name}-job", self.limits.jobs)
+        self.looks = Workers(f"{self.name}-look", LOOK_THREADS)
         self.resources = Resources(self.limits, self._directory.path)
         self._lull = Lull()
 
@@ -166,8 +169,9 @@ class Member:
         self.observed = Observed(self.limits.observed_edges)
         self._keeping = Keeping(config, self.name, self.observed, self.workers, self.own)
         own, jobs, changed = config.member(self.name), self.jobs, self._statistics_changed
+        sources = Sources(config.data_root, self.engine, self.limits, self.workers, self.looks)
         self.tables = LocalTables(
-            config, own, self.engine, self.workers, jobs, self._lull, self.own, changed, self._keeping
+            config, own, self.engine, sources, self.workers, jobs, self._lull, self.own, changed, self._keeping
         )
 
     def _prepare_links(self, orphans: Orphans) -> None:
@@ -368,6 +372,7 @@ class Member:
         await self.own_tables.stop()
         self.workers.stop()
         self.jobs.stop()
+        self.looks.stop()
         self._directory.remove()
         trace.emit(trace.MemberStopped(self.name))
 

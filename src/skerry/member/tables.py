@@ -12,7 +12,7 @@ import xxhash
 from skerry.catalog.agreement import agreed_rows
 from skerry.catalog.footers import FOOTERS
 from skerry.catalog.headers import HEADERS, check_headers
-from skerry.catalog.listing import Listing, list_table
+from skerry.catalog.listing import Listing
 from skerry.catalog.statistics import ANALYZED
 from skerry.config import Config, Leaves, MemberConfig, TableConfig
 from skerry.member.gathering import Gathering, Snapshot
@@ -20,8 +20,11 @@ from skerry.member.keeping import Keeping
 from skerry.member.kept import KeptTable, read_as, worth_keeping
 from skerry.member.lull import Lull
 from skerry.member.resources import Workers
+from skerry.member.sources import Sources, State
 from skerry.model import trace
 from skerry.model.errors import SiteError, SkerryError
+from skerry.model.limits import UNTOLD_PART_BYTES
+from skerry.model.sources import Told
 from skerry.model.table import Column, PartStats, TablePart
 from skerry.spark.engine import Engine, TableFiles
 
@@ -49,6 +52,7 @@ class LocalTables:
         config: Config,
         member: MemberConfig,
         engine: Engine | None,
+        sources: Sources,
         workers: Workers,
         jobs: Workers,
         lull: Lull,
@@ -61,6 +65,7 @@ class LocalTables:
         for reads in (FOOTERS, HEADERS):
             reads.allow(config.limits.footers)
         self._engine = engine
+        self._sources = sources
         self._workers = workers
         self._known: dict[str, Snapshot] = {}
         self._broken: dict[str, str] = {}  # what the log was told last
@@ -93,22 +98,13 @@ class LocalTables:
     def reading(self, names: Collection[str]) -> Reading:
         """For one query, these tables as their files are when it first reads one of them."""
         tables = [self.find(name) for name in names]
-        return Reading(partial(self._workers.run, self._list, tables), self._as_listed, self.find)
+        return Reading(partial(self._sources.states, tables), self._as_of, self.find)
 
-    def _list(self, tables: Sequence[TableConfig]) -> dict[str, Listing | SkerryError]:
-        return {table.name: self._listing(table) for table in tables}
-
-    def _listing(self, table: TableConfig) -> Listing | SkerryError:
-        try:
-            return list_table(self._config.data_root, table, self._config.limits.table_files)
-        except SkerryError as error:
-            return error
-
-    async def _as_listed(self, table: TableConfig, listing: Listing) -> Snapshot:
+    async def _as_of(self, table: TableConfig, state: State) -> Snapshot:
         async with self._locks[table.name]:  # concurrent queries ask Spark once
             known = self._known.get(table.name)
-            if known is None or known.files.version != listing.version:
-                known = self._known[table.name] = await self._learn(table, listing)
+            if known is None or known.files.version != state.version:
+                known = self._known[table.name] = await self._learn(table, state)
             self._gathering.begin(table.name)
             return known
 
@@ -192,7 +188,46 @@ class LocalTables:
         named = options.get("columnnameofcorruptrecord") or conf.get("spark.sql.columnNameOfCorruptRecord") or _CORRUPT
         return any(column.name.lower() == named.lower() for column in known.part.columns)
 
-    async def _learn(self, table: TableConfig, listing: Listing) -> Snapshot:
+    async def _learn(self, table: TableConfig, state: State) -> Snapshot:
+        match state:
+            case Told():
+                return await self._learn_told(table, state)
+            case Listing():
+                return await self._learn_files(table, state)
+
+    async def _learn_told(self, table: TableConfig, told: Told) -> Snapshot:
+        """Of a table that is no list of files: nobody reads its rows to count them."""
+        assert self._engine is not None, "lite members have no tables"
+        files = TableFiles(
+            member=self._member.name,
+            table=table.name,
+            format=told.pinned.format,
+            options=table.options,
+            root=told.pinned.place,
+            files=(),
+            version=told.version,
+            columns=told.columns,
+            pinned=told.pinned,
+        )
+        columns = told.columns or await self._sources.ask(table, self._engine.describe, files)
+        files = msgspec.structs.replace(files, columns=columns)
+        way = read_as(table, files, self._member.spark)
+        kept = self._keeping.table(table.name, files.version, way, columns)
+        part = TablePart(
+            table=table.name,
+            member=self._member.name,
+            columns=columns,
+            rows=told.rows if told.rows is not None or kept is None else kept.rows,
+            size_bytes=UNTOLD_PART_BYTES if told.size_bytes is None else told.size_bytes,
+            schema_version=schema_version(columns),
+            files_version=told.version,
+            stats=told.stats or (kept.stats if kept is not None else None),
+        )
+        snapshot = Snapshot(files, part)
+        self._keep(snapshot)
+        return snapshot
+
+    async def _learn_files(self, table: TableConfig, listing: Listing) -> Snapshot:
         assert self._engine is not None, "lite members have no tables"
         files = TableFiles(
             member=self._member.name,
@@ -243,14 +278,14 @@ class Reading:
 
     def __init__(
         self,
-        list_all: Callable[[], Awaitable[Mapping[str, Listing | SkerryError]]],
-        as_listed: Callable[[TableConfig, Listing], Awaitable[Snapshot]],
+        list_all: Callable[[], Awaitable[Mapping[str, State | SkerryError]]],
+        as_listed: Callable[[TableConfig, State], Awaitable[Snapshot]],
         find: Callable[[str], TableConfig],
     ) -> None:
         self._list_all = list_all
         self._as_listed = as_listed
         self._find = find
-        self._listings: Mapping[str, Listing | SkerryError] | None = None
+        self._listings: Mapping[str, State | SkerryError] | None = None
         self._lock = asyncio.Lock()
 
     async def snapshot(self, name: str) -> Snapshot:

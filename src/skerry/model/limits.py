@@ -184,6 +184,11 @@ RULES_KEPT = 1000
 SEEN_VIEWS = 100
 # What a part is taken to hold of which a user may see some rows or values only: the same whatever it holds.
 VEILED_PART_BYTES = 64 * MIB
+# A part whose source does not say how large it is counts as so many bytes.
+UNTOLD_PART_BYTES = 256 * MIB
+# Questions of one member to one catalog, database or store at a time; threads for all of them.
+LOOKS_AT_ONCE = 2
+LOOK_THREADS = 8
 
 
 # What users have taken: of so many users, and in so many steps it is forgotten.
@@ -501,6 +506,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     # tables
     table_files: int = 100_000
+    # a catalog, a database or an object store that has not said in so much time what a table is now
+    look_s: float = 30.0
     # those of one table are read in order: with fewer than `table_files`, each is gone before it is asked for again
     footers: int = 100_000
     # statistics of a table, gathered in the background: footers read, rows of the sample, columns

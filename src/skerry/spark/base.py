@@ -18,13 +18,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from skerry.exchange.intake import SinkRow
 from skerry.model import trace
+from skerry.model.config import TableConfig
 from skerry.model.errors import EngineEnded, SiteError, SkerryError, SqlError
 from skerry.model.limits import ENGINE_GONE_S, ERROR_CHAIN, RESTART_FIRST_S, RESTART_MAX_S, SPARK_SCHEMAS
 from skerry.model.results import Schema
+from skerry.model.sources import Moment, Told
 from skerry.model.table import Column
 from skerry.spark.engine import EdgeInput, Job, JobResult, SlotPool, TableFiles
 from skerry.spark.failures import SPARK_ERRORS, condition_of, first_words, is_lost, silence_spark, translate
 from skerry.spark.literals import to_literal
+from skerry.spark.relations import look
 from skerry.spark.settings import SparkSettings, core_count
 from skerry.spark.sink import SINK_COLUMNS, SinkSpec, as_announced, sink_function
 from skerry.spark.source import SourceSpec
@@ -191,6 +194,14 @@ class SessionEngine(ABC):
             frame.selectExpr("id + 1 AS n").mapInArrow(_pass_through, "n bigint").toArrow()
         except (SkerryError, *SPARK_ERRORS) as error:  # e.g. of a member that is stopped at once: no trace for that
             trace.emit(trace.WarmUpEnded(first_words(error)))
+
+    def look(self, table: TableConfig, at: Moment | None) -> Told:
+        try:
+            self._revive()
+            return look(self._spark(), table, at)
+        except SPARK_ERRORS as error:
+            trace.emit(trace.TableUnread(table.name, type(error).__name__), error)
+            raise translate(error, {}, what=f"site {table.member}: table {table.name}") from error
 
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
         try:

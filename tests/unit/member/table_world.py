@@ -15,9 +15,12 @@ from skerry.config import parse
 from skerry.member.keeping import Keeping
 from skerry.member.lull import Lull
 from skerry.member.resources import Workers
+from skerry.member.sources import Sources
 from skerry.member.tables import LocalTables
-from skerry.model.errors import Cancelled, SkerryError
+from skerry.model.config import TableConfig
+from skerry.model.errors import Cancelled, SiteError, SkerryError
 from skerry.model.results import Schema
+from skerry.model.sources import Moment, Told
 from skerry.model.table import Column, ColumnStats, PartStats
 from skerry.plan.observed import Observed
 from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
@@ -73,6 +76,9 @@ class Spark:
     def stop(self) -> None: ...
     def warm_up(self) -> None: ...
 
+    def look(self, table: TableConfig, at: Moment | None) -> Told:
+        raise SiteError(f"no engine knows {table.name}")
+
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
         if self.unread is not None:
             raise self.unread
@@ -120,9 +126,10 @@ class World:
         self.workers = [Workers("test", 4), Workers("test-job", 4)]
         member = config.member("oslo")
         self.observed = Observed(config.limits.observed_edges)
+        sources = Sources(config.data_root, self.spark, config.limits, self.workers[0], self.workers[0])
         self.keeping = Keeping(config, "oslo", self.observed, self.workers[0], self.keep)
         self.tables = LocalTables(
-            config, member, self.spark, *self.workers, self.lull, self.own, self.on_stats, self.keeping
+            config, member, self.spark, sources, *self.workers, self.lull, self.own, self.on_stats, self.keeping
         )
 
     def write(self, name: str, text: str) -> None:

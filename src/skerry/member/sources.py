@@ -1,0 +1,107 @@
+"""What the tables of one member are now: files are listed, every other source is asked, within a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from skerry.catalog.listing import Listing, list_table
+from skerry.config import TableConfig
+from skerry.member import clock
+from skerry.member.resources import Workers
+from skerry.model.errors import SiteError, SkerryError
+from skerry.model.limits import LOOKS_AT_ONCE, Limits
+from skerry.model.sources import CatalogTable, JdbcTable, Moment, PlainFiles, Told, VersionedFolder
+from skerry.spark.engine import Engine
+
+State = Listing | Told
+Answer = TypeVar("Answer")
+
+
+class Sources:
+    """One that hangs holds up the tables that it has, and no others: it has threads of its own, so many and no more.
+
+    A look whose time is up goes on in its thread until its source answers; then the next one has its turn.
+    """
+
+    def __init__(self, data_root: str, engine: Engine | None, limits: Limits, files: Workers, looks: Workers) -> None:
+        self._data_root = data_root
+        self._engine = engine
+        self._limits = limits
+        self._files = files
+        self._looks = looks
+        self._turns: dict[str, asyncio.Semaphore] = {}
+
+    async def states(
+        self, tables: Sequence[TableConfig], at: Moment | None = None
+    ) -> Mapping[str, State | SkerryError]:
+        """By name; files are listed in one go of one thread, which is all that most queries need."""
+        plain = [table for table in tables if table.is_listed]
+        found: dict[str, State | SkerryError] = {}
+        if plain:
+            found |= await self._files.run(self._list, plain)
+        if asked := [table for table in tables if not table.is_listed]:
+            answers = await asyncio.gather(*(self._told(table, at) for table in asked))
+            found |= {table.name: answer for table, answer in zip(asked, answers, strict=True)}
+        return found
+
+    def _list(self, tables: Sequence[TableConfig]) -> dict[str, State | SkerryError]:
+        return {table.name: self._listing(table) for table in tables}
+
+    def _listing(self, table: TableConfig) -> State | SkerryError:
+        try:
+            return list_table(self._data_root, table, self._limits.table_files)
+        except SkerryError as error:
+            return error
+
+    async def _told(self, table: TableConfig, at: Moment | None) -> State | SkerryError:
+        try:
+            return await self.ask(table, self._look, table, at)
+        except SkerryError as error:
+            return error
+
+    async def ask(self, table: TableConfig, function: Callable[..., Answer], *arguments: object) -> Answer:
+        """A call that waits for the table's source; SiteError when it takes longer than `limits.look_s`."""
+        turn = self._turns.setdefault(source_of(table), asyncio.Semaphore(LOOKS_AT_ONCE))
+        deadline = clock.now() + self._limits.look_s
+        try:
+            await asyncio.wait_for(turn.acquire(), self._limits.look_s)
+        except TimeoutError:
+            raise self._late(table) from None
+        work = asyncio.ensure_future(self._looks.run(function, *arguments))
+        work.add_done_callback(partial(_over, turn))
+        try:
+            return await asyncio.wait_for(asyncio.shield(work), max(0.0, deadline - clock.now()))
+        except TimeoutError:
+            raise self._late(table) from None
+
+    def _late(self, table: TableConfig) -> SiteError:
+        return SiteError(
+            f"site {table.member}: table {table.name}: {source_of(table)} has not answered in "
+            f"{self._limits.look_s:g} s (limits.look_s)",
+            member=table.member,
+        )
+
+    def _look(self, table: TableConfig, at: Moment | None) -> Told:
+        """Blocks. Every kind of source has its line here."""
+        assert self._engine is not None, "lite members have no tables"
+        return self._engine.look(table, at)
+
+
+def _over(turn: asyncio.Semaphore, work: asyncio.Future[Any]) -> None:
+    turn.release()
+    if not work.cancelled():
+        work.exception()  # nobody may wait for it any more
+
+
+def source_of(table: TableConfig) -> str:
+    """For messages, and for whose turn it is: what hangs together when it hangs."""
+    match table.source:
+        case CatalogTable(name):
+            return f"catalog {name[0]}"
+        case JdbcTable(url):
+            return f"database {url}"
+        case PlainFiles() | VersionedFolder():
+            return table.shown_path or table.path
