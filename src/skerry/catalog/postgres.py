@@ -182,7 +182,8 @@ class _Chosen(msgspec.Struct, frozen=True):
         if wanted == "string" and fact.type not in _STRINGS:
             return cls(_text_column(fact), _as_text(here, fact))
         if wanted.startswith("decimal") and fact.type in ("numeric", *_PLAIN_WHOLE):
-            return cls(ReadColumn(fact.name, wanted), exp.cast(here, wanted, dialect=DIALECT))
+            is_plain = fact.type == "numeric" and _digits(fact)[2] and _decimal(fact) == wanted
+            return cls(ReadColumn(fact.name, wanted), here if is_plain else exp.cast(here, wanted, dialect=DIALECT))
         chosen = _found(cls, fact, here)
         if wanted and wanted != chosen.column.type:
             raise SiteError(
@@ -218,15 +219,24 @@ def _found(make: type[_Chosen], fact: Fact, here: exp.Column) -> _Chosen:
         case "bytea":
             return make(ReadColumn(fact.name, "binary", Kept.JOINED), here)
         case "numeric":
-            digits, after, is_plain = _digits(fact)
-            type_ = f"decimal({digits},{after})"
-            wanted = here if is_plain else exp.cast(here, type_, dialect=DIALECT)
-            return make(ReadColumn(fact.name, type_), wanted)
+            type_ = _decimal(fact)
+            return make(ReadColumn(fact.name, type_), here if _digits(fact)[2] else exp.cast(here, type_, dialect=DIALECT))
         case name if name in _STRINGS:
             return make(_text_column(fact), here if fact.by_bytes else _by_bytes(here))
         case name if name in _LISTS and fact.dims <= 1:
             return make(ReadColumn(fact.name, _LISTS[name], Kept.JOINED), here)
     return make(_text_column(fact), _as_text(here, fact))
+
+
+def _decimal(fact: Fact) -> str:
+    """The type of a NUMERIC; SiteError if Spark has none that holds all its values."""
+    digits, after, _ = _digits(fact)
+    if digits > _DIGITS_MAX:
+        raise SiteError(
+            f"column {fact.name} has {digits} digits, and Spark's numbers have {_DIGITS_MAX}",
+            suggestion=f"declare it in columns, e.g. {fact.name}: string or a decimal that holds its values",
+        )
+    return f"decimal({digits},{after})"
 
 
 def _digits(fact: Fact) -> tuple[int, int, bool]:
@@ -235,15 +245,9 @@ def _digits(fact: Fact) -> tuple[int, int, bool]:
         return (*_BARE, False)
     digits = (fact.modifier - 4) >> 16 & 0xFFFF
     after = ((fact.modifier - 4 & 0x7FF) ^ 1024) - 1024
-    is_plain = 0 <= after <= digits
-    digits, after = (digits - min(0, after), max(0, after)) if not is_plain else (digits, after)
-    digits = max(digits, after)
-    if digits > _DIGITS_MAX:
-        raise SiteError(
-            f"column {fact.name} has {digits} digits, and Spark's numbers have {_DIGITS_MAX}",
-            suggestion=f"declare it in columns, e.g. {fact.name}: string or a decimal that holds its values",
-        )
-    return digits, after, is_plain
+    if 0 <= after <= digits <= _DIGITS_MAX:
+        return digits, after, True
+    return max(digits - min(0, after), after), max(0, after), False
 
 
 def _text_column(fact: Fact) -> ReadColumn:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from skerry.config import rules
 from skerry.config.access import read_access
 from skerry.config.audit import read_audit
+from skerry.config.databases import read_database, read_source
 from skerry.config.limits import read_bytes, read_limits
 from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
 from skerry.model.columns import difference
@@ -28,17 +29,20 @@ from skerry.model.config import (
 from skerry.model.errors import ConfigError
 from skerry.model.limits import CONFIG_BYTES, SAIL_MEMORY_LEAST
 from skerry.model.nearest import did_you_mean
-from skerry.model.sources import CatalogTable
+from skerry.model.sources import CatalogTable, Database, JdbcTable
 from skerry.model.table import Column
 
 TOP = (
     *("cluster", "data_root", "members", "links", "fault_policy", "limits", "tls", "insecure", "state"),
     *("log_format", "log_sql", "access", "audit", "secret"),
 )
-MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports")
+MEMBER = (
+    *("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports"),
+    *("databases",),
+)
 TLS = ("certificate", "key", "authority", "client_certificates")
 SPARK = ("master", "remote", "sail", "memory", "conf")
-TABLE = ("format", "path", "table", "options", "columns", "leaves")
+TABLE = ("format", "path", "table", "database", "partition", "options", "columns", "leaves")
 SINK = ("format", "path", "options")
 LINK = ("from", "to", "between", "mbit", "ms", "usd_per_gb", "codec", "query_bytes")
 CAPACITY = 16
@@ -141,7 +145,7 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
     fields = item.fields(MEMBER, required=("address",))
     role = fields.text("role", rules.role, Role.DATA)
     if role is Role.LITE:
-        for key in ("spark", "tables", "sinks"):
+        for key in ("spark", "tables", "sinks", "databases"):
             refused = fields.get(key)
             if refused:
                 refused.wrong_key(f"a lite member has no {key}; use role: data")
@@ -149,6 +153,11 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
     spark_item = fields.get("spark")
     spark = _spark(spark_item) if spark_item else SparkConfig(master="local[*]")
     tls, insecure = _protection(fields, shared.base_dir)
+    databases = {
+        database: read_database(database, each, shared.base_dir)
+        for database, each in fields.entries("databases", same_in_any_case=True)
+        if _good_key(each, database, rules.plain_name)
+    }
     return MemberConfig(
         name=name,
         address=fields.text("address", rules.address, ""),
@@ -156,7 +165,7 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
         spark=None if role is Role.LITE else spark,
         capacity=capacity.whole(1, CAPACITY_MAX) if capacity else CAPACITY,
         tables={
-            table: _table(name, table, each, shared, is_sail=spark.sail)
+            table: _table(name, table, each, shared, databases, is_sail=spark.sail)
             for table, each in fields.entries("tables", same_in_any_case=True)
             if _good_key(each, table, rules.plain_name)
         },
@@ -208,8 +217,15 @@ def _spark(item: Item) -> SparkConfig:
     )
 
 
-def _table(member: str, name: str, item: Item, shared: _Shared, *, is_sail: bool) -> TableConfig:
+def _table(
+    member: str, name: str, item: Item, shared: _Shared, databases: Mapping[str, Database], *, is_sail: bool
+) -> TableConfig:
     fields = item.fields(TABLE)
+    if "database" in fields:
+        item.require(fields, ("table",))
+        return _database_table(member, name, fields, read_source(fields, databases, is_sail=is_sail))
+    if (partition := fields.get("partition")) is not None:
+        partition.wrong_key("only a table of a database is read in parts")
     if (named := fields.get("table")) is not None:
         return _catalog_table(member, name, fields, named)
     item.require(fields, ("format", "path"))
@@ -224,6 +240,22 @@ def _table(member: str, name: str, item: Item, shared: _Shared, *, is_sail: bool
         columns=_columns(fields),
         shown_path=os.path.normpath(os.path.join(shared.written_root, path)),
         leaves=fields.text("leaves", rules.leaves, Leaves.FREELY),
+    )
+
+
+def _database_table(member: str, name: str, fields: Fields, source: JdbcTable) -> TableConfig:
+    for key in ("format", "path", "options"):
+        if (refused := fields.get(key)) is not None:
+            refused.wrong_key(f"a table of a database has no {key}")
+    return TableConfig(
+        member=member,
+        name=name,
+        format="jdbc",
+        path="",
+        columns=_columns(fields),
+        shown_path=f"{'.'.join(source.name)} of database {source.database.name}",
+        leaves=fields.text("leaves", rules.leaves, Leaves.FREELY),
+        source=source,
     )
 
 

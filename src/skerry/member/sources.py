@@ -101,7 +101,7 @@ def source_of(table: TableConfig) -> str:
     match table.source:
         case CatalogTable(name):
             return f"catalog {name[0]}"
-        case JdbcTable(url):
-            return f"database {url}"
+        case JdbcTable(database):
+            return f"database {database.name}"
         case PlainFiles() | VersionedFolder():
             return table.shown_path or table.path

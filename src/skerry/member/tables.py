@@ -24,7 +24,7 @@ from skerry.member.sources import Sources, State
 from skerry.model import trace
 from skerry.model.errors import SiteError, SkerryError
 from skerry.model.limits import UNTOLD_PART_BYTES
-from skerry.model.sources import Told
+from skerry.model.sources import JdbcTable, Told
 from skerry.model.table import Column, PartStats, TablePart
 from skerry.spark.engine import Engine, TableFiles
 
@@ -151,7 +151,8 @@ class LocalTables:
         known = self._known.get(name)
         if known is None or known.files.version != files_version:
             return False
-        if rows is not None and (rows != known.part.rows or self._hides_rows(known)):
+        is_live = isinstance(self.find(name).source, JdbcTable)  # its rows change, its version does not
+        if is_live or (rows is not None and (rows != known.part.rows or self._hides_rows(known))):
             stats = PartStats(
                 tuple(msgspec.structs.replace(c, nulls=None, is_exact=False) for c in stats.columns), stats.source
             )

@@ -11,7 +11,7 @@ from skerry.model.amounts import listed
 from skerry.model.errors import ConfigError, UserError
 from skerry.model.limits import MIB, Limits
 from skerry.model.nearest import did_you_mean
-from skerry.model.sources import PlainFiles, Source, is_remote
+from skerry.model.sources import PlainFiles, Secret, Source, is_remote
 from skerry.model.table import Column
 
 
@@ -29,13 +29,6 @@ class Leaves(StrEnum):
     AGGREGATED = "aggregated"
     FILTERED = "filtered"
     FREELY = "freely"
-
-
-class Secret(msgspec.Struct, frozen=True):
-    """Where a value stands that nobody is shown: an environment variable, or a file (absolute). It is not read here."""
-
-    env: str = ""
-    file: str = ""
 
 
 class CatalogConfig(msgspec.Struct, frozen=True):

@@ -189,6 +189,11 @@ UNTOLD_PART_BYTES = 256 * MIB
 # Questions of one member to one catalog, database or store at a time; threads for all of them.
 LOOKS_AT_ONCE = 2
 LOOK_THREADS = 8
+# A database: until it is connected, and between two answers of it; rows it sends at once; parts of a table.
+JDBC_CONNECT_S = 10
+JDBC_SILENCE_S = 300
+JDBC_FETCH_ROWS = 5000
+JDBC_PARTS_MAX = 1000
 
 
 # What users have taken: of so many users, and in so many steps it is forgotten.

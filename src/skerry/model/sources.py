@@ -21,12 +21,35 @@ class CatalogTable(msgspec.Struct, frozen=True, tag="catalog"):
     name: tuple[str, ...]
 
 
-class JdbcTable(msgspec.Struct, frozen=True, tag="jdbc"):
-    """A table of a database. `url` holds no secret; `secrets` names where user and password are found."""
+class Secret(msgspec.Struct, frozen=True):
+    """Where a value stands that nobody is shown: an environment variable, or a file (absolute). It is not read here."""
 
+    env: str = ""
+    file: str = ""
+
+
+class Database(msgspec.Struct, frozen=True):
+    """A database as its member reaches it. `url` holds no secret; `driver`: a class of Java, "" for that of the URL."""
+
+    name: str
     url: str
-    table: str
-    secrets: dict[str, str] = {}
+    user: str = ""
+    password: Secret | None = None
+    driver: str = ""
+
+    @property
+    def kind(self) -> str:
+        """`postgresql` of `jdbc:postgresql://…`."""
+        return self.url.split(":")[1].lower()
+
+
+class JdbcTable(msgspec.Struct, frozen=True, tag="jdbc"):
+    """A table of a database: its name, as written, never quoted. Spark reads it in `parts`, by ranges of `column`."""
+
+    database: Database
+    name: tuple[str, ...]
+    column: str = ""
+    parts: int = 1
 
 
 Source = PlainFiles | VersionedFolder | CatalogTable | JdbcTable

@@ -201,9 +201,13 @@ def _java_release(said: str) -> int | None:
 
 
 def _java_options(conf: Mapping[str, str], directory: str) -> dict[str, str]:
-    """A JVM without memory ends at once: Spark's own end of it comes seconds after the job's error, if at all."""
+    """A JVM without memory ends at once: Spark's own end of it comes seconds after the job's error, if at all.
+
+    In UTC: what a driver of JDBC makes of a time passes the JVM's own zone, where some hours are missing or come twice.
+    """
     key = "spark.driver.extraJavaOptions"
-    return {key: f"{conf.get(key, '')} -XX:+ExitOnOutOfMemoryError -Djava.io.tmpdir={directory}".strip()}
+    ours = f"-XX:+ExitOnOutOfMemoryError -Duser.timezone=UTC -Djava.io.tmpdir={directory}"
+    return {key: f"{conf.get(key, '')} {ours}".strip()}
 
 
 def package_root() -> str:

@@ -14,6 +14,7 @@ from skerry.model.errors import InternalError, SiteError, UserError
 from skerry.model.sources import CatalogTable, JdbcTable, Moment, Pinned, PlainFiles, Told, VersionedFolder
 from skerry.model.table import Column
 from skerry.spark.engine import TableFiles
+from skerry.spark.jdbc import look_at_database, read_database
 from skerry.spark.types import columns_of
 
 
@@ -27,7 +28,9 @@ def look(session: SparkSession, table: TableConfig, at: Moment | None) -> Told:
     match table.source:
         case CatalogTable(name):
             return _look_at_catalog(session, table, name, at)
-        case JdbcTable() | VersionedFolder() | PlainFiles():
+        case JdbcTable() as source:
+            return look_at_database(session, table, source)
+        case VersionedFolder() | PlainFiles():
             raise InternalError(f"table {table.name}: no engine reads {table.source}")
 
 
@@ -40,7 +43,9 @@ def read_pinned(session: SparkSession, table: TableFiles) -> DataFrame:
             # Each session remembers the files that it saw last: this one need not be the one that looked.
             session.catalog.refreshTable(quoted(name))
             return session.table(quoted(name))
-        case JdbcTable() | VersionedFolder() | PlainFiles():
+        case JdbcTable() as source:
+            return read_database(session, table, source)
+        case VersionedFolder() | PlainFiles():
             raise InternalError(f"table {table.table}: no engine reads {pinned.source}")
 
 

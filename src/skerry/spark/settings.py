@@ -170,5 +170,10 @@ def _page_conf(heap: str) -> dict[str, str]:
 
 def cluster_conf(settings: SparkSettings) -> dict[str, str]:
     """What a driver in the member's process needs on a cluster; the cluster's own defaults stay."""
-    defaults = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+    defaults = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",  # as the driver's (jvm.py)
+    }
     return defaults | sql_conf(settings) | {"spark.master": settings.master, "spark.app.name": "skerry"}
