@@ -126,9 +126,11 @@ def bounds_query(reading: Reading, column: str) -> str:
     ends = (exp.cast(end(this=name.copy()), "text", dialect=DIALECT) for end in (exp.Min, exp.Max))
     source = parse_one(reading.text, dialect=DIALECT)
     assert isinstance(source, exp.Select)
-    return exp.select(*(exp.alias_(e, n) for e, n in zip(ends, ("low", "high"), strict=True))).from_(
-        source.subquery("t")
-    ).sql(DIALECT)
+    return (
+        exp.select(*(exp.alias_(e, n) for e, n in zip(ends, ("low", "high"), strict=True)))
+        .from_(source.subquery("t"))
+        .sql(DIALECT)
+    )
 
 
 def statistics(facts: Sequence[Fact], reading: Reading, rows: int) -> PartStats:
@@ -220,7 +222,9 @@ def _found(make: type[_Chosen], fact: Fact, here: exp.Column) -> _Chosen:
             return make(ReadColumn(fact.name, "binary", Kept.JOINED), here)
         case "numeric":
             type_ = _decimal(fact)
-            return make(ReadColumn(fact.name, type_), here if _digits(fact)[2] else exp.cast(here, type_, dialect=DIALECT))
+            return make(
+                ReadColumn(fact.name, type_), here if _digits(fact)[2] else exp.cast(here, type_, dialect=DIALECT)
+            )
         case name if name in _STRINGS:
             return make(_text_column(fact), here if fact.by_bytes else _by_bytes(here))
         case name if name in _LISTS and fact.dims <= 1:

@@ -80,5 +80,3 @@ def plain_parts(text: str) -> tuple[str, ...]:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$]*(\.[A-Za-z_][A-Za-z0-9_$]*){0,2}", text):
         raise Refused(f"{shown(text)} is not the name of a table (letters, digits and _, with points between)")
     return tuple(text.split("."))
-
-

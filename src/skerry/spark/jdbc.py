@@ -89,8 +89,7 @@ def read_database(session: SparkSession, table: TableFiles, source: JdbcTable) -
 def _columns(frame: DataFrame, columns: Sequence[ReadColumn]) -> list[SparkColumn]:
     kinds = [field.dataType for field in struct_of([Column(each.name, each.type) for each in columns]).fields]
     return [
-        _kept(frame[_quoted(each.name)], each, kind).alias(each.name)
-        for each, kind in zip(columns, kinds, strict=True)
+        _kept(frame[_quoted(each.name)], each, kind).alias(each.name) for each, kind in zip(columns, kinds, strict=True)
     ]
 
 
