@@ -7,9 +7,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from skerry.config import rules
 from skerry.config.access import read_access
 from skerry.config.audit import read_audit
+from skerry.config.lakes import (
+    Engine,
+    check_package,
+    check_versioned,
+    read_catalog_table,
+    read_catalogs,
+    read_packages,
+    read_schemas,
+    read_views,
+)
 from skerry.config.limits import read_bytes, read_limits
 from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
 from skerry.model.columns import difference
@@ -28,16 +40,19 @@ from skerry.model.config import (
 from skerry.model.errors import ConfigError
 from skerry.model.limits import CONFIG_BYTES, SAIL_MEMORY_LEAST
 from skerry.model.nearest import did_you_mean
-from skerry.model.sources import CatalogTable
+from skerry.model.sources import PlainFiles, VersionedFolder
 from skerry.model.table import Column
 
 TOP = (
     *("cluster", "data_root", "members", "links", "fault_policy", "limits", "tls", "insecure", "state"),
-    *("log_format", "log_sql", "access", "audit", "secret"),
+    *("log_format", "log_sql", "access", "audit", "secret", "views"),
 )
-MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports")
+MEMBER = (
+    *("address", "role", "spark", "capacity", "tables", "catalogs", "schemas", "views", "sinks"),
+    *("tls", "insecure", "data_ports"),
+)
 TLS = ("certificate", "key", "authority", "client_certificates")
-SPARK = ("master", "remote", "sail", "memory", "conf")
+SPARK = ("master", "remote", "sail", "memory", "conf", "packages", "jars")
 TABLE = ("format", "path", "table", "options", "columns", "leaves")
 SINK = ("format", "path", "options")
 LINK = ("from", "to", "between", "mbit", "ms", "usd_per_gb", "codec", "query_bytes")
@@ -114,6 +129,7 @@ def _config(root: Item, base_dir: str | os.PathLike[str], usual_secret: str) -> 
         log_sql=log_sql.flag() if (log_sql := top.get("log_sql")) else False,
         access=read_access(top, os.fspath(base_dir), members),
         audit=read_audit(top, os.fspath(base_dir)),
+        views=read_views("", top),
     )
 
 
@@ -141,13 +157,14 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
     fields = item.fields(MEMBER, required=("address",))
     role = fields.text("role", rules.role, Role.DATA)
     if role is Role.LITE:
-        for key in ("spark", "tables", "sinks"):
+        for key in ("spark", "tables", "sinks", "catalogs", "schemas"):
             refused = fields.get(key)
             if refused:
                 refused.wrong_key(f"a lite member has no {key}; use role: data")
     capacity = fields.get("capacity")
     spark_item = fields.get("spark")
-    spark = _spark(spark_item) if spark_item else SparkConfig(master="local[*]")
+    spark = _spark(spark_item, shared.base_dir) if spark_item else SparkConfig(master="local[*]")
+    spark = msgspec.structs.replace(spark, catalogs=read_catalogs(fields, shared.base_dir, engine_of(spark)))
     tls, insecure = _protection(fields, shared.base_dir)
     return MemberConfig(
         name=name,
@@ -156,7 +173,7 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
         spark=None if role is Role.LITE else spark,
         capacity=capacity.whole(1, CAPACITY_MAX) if capacity else CAPACITY,
         tables={
-            table: _table(name, table, each, shared, is_sail=spark.sail)
+            table: _table(name, table, each, shared, spark)
             for table, each in fields.entries("tables", same_in_any_case=True)
             if _good_key(each, table, rules.plain_name)
         },
@@ -168,7 +185,13 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
         tls=tls or shared.tls,
         insecure=insecure or shared.insecure,
         data_ports=fields.text("data_ports", rules.port_range, None),
+        schemas=read_schemas(name, fields, spark.catalogs, engine_of(spark)),
+        views=read_views(name, fields),
     )
+
+
+def engine_of(spark: SparkConfig) -> Engine:
+    return Engine(spark.sail, bool(spark.master and spark.master.startswith("local")))
 
 
 def _protection(fields: Fields, base_dir: str) -> tuple[TlsFiles | None, bool]:
@@ -185,7 +208,7 @@ def _protection(fields: Fields, base_dir: str) -> tuple[TlsFiles | None, bool]:
     return tls, insecure.flag() if insecure else False
 
 
-def _spark(item: Item) -> SparkConfig:
+def _spark(item: Item, base_dir: str) -> SparkConfig:
     fields = item.fields(SPARK)
     chosen = [key for key in ("master", "remote", "sail") if key in fields]
     if len(chosen) > 1:
@@ -199,22 +222,30 @@ def _spark(item: Item) -> SparkConfig:
         memory.wrong("only Sail's process has a limit of its own; for Apache Spark set spark.driver.memory in conf")
     master = fields.text("master", rules.master, None if chosen else "local[*]")
     rule = rules.conf_key_embedded if master and master.startswith("local") else rules.conf_key
-    return SparkConfig(
-        master=master,
-        remote=fields.text("remote", rules.remote, None),
-        sail=is_sail,
+    spark = SparkConfig(master=master, remote=fields.text("remote", rules.remote, None), sail=is_sail)
+    packages, jars = read_packages(fields, base_dir, engine_of(spark))
+    return msgspec.structs.replace(
+        spark,
         memory_bytes=read_bytes(memory, SAIL_MEMORY_LEAST, 2**63 - 1) if memory else 0,
         conf={key: each.setting() for key, each in fields.entries("conf") if _good_key(each, key, rule)},
+        packages=packages,
+        jars=jars,
     )
 
 
-def _table(member: str, name: str, item: Item, shared: _Shared, *, is_sail: bool) -> TableConfig:
+def _table(member: str, name: str, item: Item, shared: _Shared, spark: SparkConfig) -> TableConfig:
+    engine, is_sail = engine_of(spark), spark.sail
     fields = item.fields(TABLE)
-    if (named := fields.get("table")) is not None:
-        return _catalog_table(member, name, fields, named)
+    if "table" in fields:
+        return read_catalog_table(member, name, fields, _options(fields), spark.catalogs, engine)
     item.require(fields, ("format", "path"))
     path = fields.text("path", rules.path_inside(shared.data_root, globs=True), "")
     format_ = fields.text("format", rules.sail_format if is_sail else rules.format_name, "")
+    is_versioned = format_ in rules.FORMATS_VERSIONED
+    if is_versioned:
+        check_versioned(fields, format_, spark)
+    elif format_ == "avro":
+        check_package(fields, "avro", spark)
     return TableConfig(
         member=member,
         name=name,
@@ -224,24 +255,7 @@ def _table(member: str, name: str, item: Item, shared: _Shared, *, is_sail: bool
         columns=_columns(fields),
         shown_path=os.path.normpath(os.path.join(shared.written_root, path)),
         leaves=fields.text("leaves", rules.leaves, Leaves.FREELY),
-    )
-
-
-def _catalog_table(member: str, name: str, fields: Fields, named: Item) -> TableConfig:
-    """`table: lake.sales.orders`."""
-    for key in ("format", "path", "columns"):
-        if (refused := fields.get(key)) is not None:
-            refused.wrong_key(f"a table of a catalog has no {key}: the catalog knows it")
-    parts: tuple[str, ...] = named.text(rules.dotted_name, ("",))
-    return TableConfig(
-        member=member,
-        name=name,
-        format="catalog",
-        path="",
-        options=_options(fields),
-        shown_path=".".join(parts),
-        leaves=fields.text("leaves", rules.leaves, Leaves.FREELY),
-        source=CatalogTable(parts),
+        source=VersionedFolder() if is_versioned else PlainFiles(),
     )
 
 
@@ -250,7 +264,7 @@ def _sink(member: str, name: str, item: Item, data_root: str) -> SinkConfig:
     return SinkConfig(
         member=member,
         name=name,
-        format=fields.text("format", rules.format_name, ""),
+        format=fields.text("format", rules.sink_format, ""),
         path=fields.text("path", rules.path_inside(data_root, globs=False), ""),
         options=_options(fields),
     )
