@@ -109,6 +109,14 @@ def is_hidden(name: str) -> bool:
     return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
 
 
+def check_inside(root: str, path: str, table: TableConfig) -> None:
+    """ListingError for a path whose real place is outside `root`, a real path."""
+    real = real_path(path)
+    if real != root and not real.startswith(root.rstrip("/") + "/"):
+        shown = os.path.relpath(path, root)
+        raise ListingError(table, f"{shown} leads outside data_root (check {table.key}.path)")
+
+
 class _Walk:
     """One listing in progress. What vanishes while it runs is not there."""
 
@@ -175,9 +183,7 @@ class _Walk:
         self.found[path] = status.st_size, status.st_mtime_ns
 
     def check_inside(self, path: str) -> None:
-        real = real_path(path)
-        if real != self.root and not real.startswith(self.root.rstrip("/") + "/"):
-            raise ListingError(self.table, f"{self.shown(path)} leads outside data_root (check {self.table.key}.path)")
+        check_inside(self.root, path, self.table)
 
     def unreadable(self, path: str, error: OSError) -> ListingError:
         reason = (error.strerror or str(error)).lower()

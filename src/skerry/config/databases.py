@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from skerry.config import rules
 from skerry.config.secrets import read_place
 from skerry.config.yaml_nodes import Fields, Item, Refused, shown
+from skerry.model.config import Leaves, TableConfig
 from skerry.model.limits import JDBC_PARTS_MAX
 from skerry.model.nearest import did_you_mean
 from skerry.model.sources import Database, JdbcTable
+from skerry.model.table import Column
 
 DATABASE = ("jdbc", "user", "password", "driver")
 PARTITION = ("column", "parts")
@@ -29,7 +31,7 @@ def read_database(name: str, item: Item, base_dir: str) -> Database:
         url=fields.text("jdbc", jdbc_url, "jdbc:postgresql:"),
         user=fields.text("user", rules.some_text, ""),
         password=read_place(password, base_dir) if password is not None else None,
-        driver=fields.text("driver", java_class, ""),
+        driver=fields.text("driver", rules.java_class, ""),
     )
 
 
@@ -41,13 +43,32 @@ def jdbc_url(text: str) -> str:
     return text
 
 
-def java_class(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", text):
-        raise Refused(f"{shown(text)} is not the name of a Java class")
-    return text
+def read_database_table(
+    member: str,
+    name: str,
+    fields: Fields,
+    columns: tuple[Column, ...],
+    databases: Mapping[str, Database],
+    *,
+    is_sail: bool,
+) -> TableConfig:
+    for key in ("format", "path", "options"):
+        if (refused := fields.get(key)) is not None:
+            refused.wrong_key(f"a table of a database has no {key}")
+    source = _source(fields, databases, is_sail=is_sail)
+    return TableConfig(
+        member=member,
+        name=name,
+        format="jdbc",
+        path="",
+        columns=columns,
+        shown_path=f"{'.'.join(source.name)} of database {source.database.name}",
+        leaves=fields.text("leaves", rules.leaves, Leaves.FREELY),
+        source=source,
+    )
 
 
-def read_source(fields: Fields, databases: Mapping[str, Database], *, is_sail: bool) -> JdbcTable:
+def _source(fields: Fields, databases: Mapping[str, Database], *, is_sail: bool) -> JdbcTable:
     """`database: shop, table: sales.orders, partition: {column: id, parts: 8}`."""
     named, table = fields.get("database"), fields.get("table")
     assert named is not None

@@ -7,10 +7,22 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from skerry.config import rules
 from skerry.config.access import read_access
 from skerry.config.audit import read_audit
-from skerry.config.databases import read_database, read_source
+from skerry.config.databases import read_database, read_database_table
+from skerry.config.lakes import (
+    Engine,
+    check_package,
+    check_versioned,
+    read_catalog_table,
+    read_catalogs,
+    read_packages,
+    read_schemas,
+    read_views,
+)
 from skerry.config.limits import read_bytes, read_limits
 from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
 from skerry.model.columns import difference
@@ -29,19 +41,19 @@ from skerry.model.config import (
 from skerry.model.errors import ConfigError
 from skerry.model.limits import CONFIG_BYTES, SAIL_MEMORY_LEAST
 from skerry.model.nearest import did_you_mean
-from skerry.model.sources import CatalogTable, Database, JdbcTable
+from skerry.model.sources import Database, PlainFiles, VersionedFolder
 from skerry.model.table import Column
 
 TOP = (
     *("cluster", "data_root", "members", "links", "fault_policy", "limits", "tls", "insecure", "state"),
-    *("log_format", "log_sql", "access", "audit", "secret"),
+    *("log_format", "log_sql", "access", "audit", "secret", "views"),
 )
 MEMBER = (
-    *("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports"),
-    *("databases",),
+    *("address", "role", "spark", "capacity", "tables", "catalogs", "schemas", "views", "sinks", "databases"),
+    *("tls", "insecure", "data_ports"),
 )
 TLS = ("certificate", "key", "authority", "client_certificates")
-SPARK = ("master", "remote", "sail", "memory", "conf")
+SPARK = ("master", "remote", "sail", "memory", "conf", "packages", "jars")
 TABLE = ("format", "path", "table", "database", "partition", "options", "columns", "leaves")
 SINK = ("format", "path", "options")
 LINK = ("from", "to", "between", "mbit", "ms", "usd_per_gb", "codec", "query_bytes")
@@ -118,6 +130,7 @@ def _config(root: Item, base_dir: str | os.PathLike[str], usual_secret: str) -> 
         log_sql=log_sql.flag() if (log_sql := top.get("log_sql")) else False,
         access=read_access(top, os.fspath(base_dir), members),
         audit=read_audit(top, os.fspath(base_dir)),
+        views=read_views("", top),
     )
 
 
@@ -145,13 +158,14 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
     fields = item.fields(MEMBER, required=("address",))
     role = fields.text("role", rules.role, Role.DATA)
     if role is Role.LITE:
-        for key in ("spark", "tables", "sinks", "databases"):
+        for key in ("spark", "tables", "sinks", "catalogs", "schemas", "databases"):
             refused = fields.get(key)
             if refused:
                 refused.wrong_key(f"a lite member has no {key}; use role: data")
     capacity = fields.get("capacity")
     spark_item = fields.get("spark")
-    spark = _spark(spark_item) if spark_item else SparkConfig(master="local[*]")
+    spark = _spark(spark_item, shared.base_dir) if spark_item else SparkConfig(master="local[*]")
+    spark = msgspec.structs.replace(spark, catalogs=read_catalogs(fields, shared.base_dir, engine_of(spark)))
     tls, insecure = _protection(fields, shared.base_dir)
     databases = {
         database: read_database(database, each, shared.base_dir)
@@ -165,7 +179,7 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
         spark=None if role is Role.LITE else spark,
         capacity=capacity.whole(1, CAPACITY_MAX) if capacity else CAPACITY,
         tables={
-            table: _table(name, table, each, shared, databases, is_sail=spark.sail)
+            table: _table(name, table, each, shared, spark, databases)
             for table, each in fields.entries("tables", same_in_any_case=True)
             if _good_key(each, table, rules.plain_name)
         },
@@ -177,7 +191,13 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
         tls=tls or shared.tls,
         insecure=insecure or shared.insecure,
         data_ports=fields.text("data_ports", rules.port_range, None),
+        schemas=read_schemas(name, fields, spark.catalogs, engine_of(spark)),
+        views=read_views(name, fields),
     )
+
+
+def engine_of(spark: SparkConfig) -> Engine:
+    return Engine(spark.sail, bool(spark.master and spark.master.startswith("local")))
 
 
 def _protection(fields: Fields, base_dir: str) -> tuple[TlsFiles | None, bool]:
@@ -194,7 +214,7 @@ def _protection(fields: Fields, base_dir: str) -> tuple[TlsFiles | None, bool]:
     return tls, insecure.flag() if insecure else False
 
 
-def _spark(item: Item) -> SparkConfig:
+def _spark(item: Item, base_dir: str) -> SparkConfig:
     fields = item.fields(SPARK)
     chosen = [key for key in ("master", "remote", "sail") if key in fields]
     if len(chosen) > 1:
@@ -208,29 +228,37 @@ def _spark(item: Item) -> SparkConfig:
         memory.wrong("only Sail's process has a limit of its own; for Apache Spark set spark.driver.memory in conf")
     master = fields.text("master", rules.master, None if chosen else "local[*]")
     rule = rules.conf_key_embedded if master and master.startswith("local") else rules.conf_key
-    return SparkConfig(
-        master=master,
-        remote=fields.text("remote", rules.remote, None),
-        sail=is_sail,
+    spark = SparkConfig(master=master, remote=fields.text("remote", rules.remote, None), sail=is_sail)
+    packages, jars = read_packages(fields, base_dir, engine_of(spark))
+    return msgspec.structs.replace(
+        spark,
         memory_bytes=read_bytes(memory, SAIL_MEMORY_LEAST, 2**63 - 1) if memory else 0,
         conf={key: each.setting() for key, each in fields.entries("conf") if _good_key(each, key, rule)},
+        packages=packages,
+        jars=jars,
     )
 
 
 def _table(
-    member: str, name: str, item: Item, shared: _Shared, databases: Mapping[str, Database], *, is_sail: bool
+    member: str, name: str, item: Item, shared: _Shared, spark: SparkConfig, databases: Mapping[str, Database]
 ) -> TableConfig:
+    engine, is_sail = engine_of(spark), spark.sail
     fields = item.fields(TABLE)
     if "database" in fields:
         item.require(fields, ("table",))
-        return _database_table(member, name, fields, read_source(fields, databases, is_sail=is_sail))
+        return read_database_table(member, name, fields, _columns(fields), databases, is_sail=is_sail)
     if (partition := fields.get("partition")) is not None:
         partition.wrong_key("only a table of a database is read in parts")
-    if (named := fields.get("table")) is not None:
-        return _catalog_table(member, name, fields, named)
+    if "table" in fields:
+        return read_catalog_table(member, name, fields, _options(fields), spark.catalogs, engine)
     item.require(fields, ("format", "path"))
     path = fields.text("path", rules.path_inside(shared.data_root, globs=True), "")
     format_ = fields.text("format", rules.sail_format if is_sail else rules.format_name, "")
+    is_versioned = format_ in rules.FORMATS_VERSIONED
+    if is_versioned:
+        check_versioned(fields, format_, spark)
+    elif format_ == "avro":
+        check_package(fields, "avro", spark)
     return TableConfig(
         member=member,
         name=name,
@@ -240,40 +268,7 @@ def _table(
         columns=_columns(fields),
         shown_path=os.path.normpath(os.path.join(shared.written_root, path)),
         leaves=fields.text("leaves", rules.leaves, Leaves.FREELY),
-    )
-
-
-def _database_table(member: str, name: str, fields: Fields, source: JdbcTable) -> TableConfig:
-    for key in ("format", "path", "options"):
-        if (refused := fields.get(key)) is not None:
-            refused.wrong_key(f"a table of a database has no {key}")
-    return TableConfig(
-        member=member,
-        name=name,
-        format="jdbc",
-        path="",
-        columns=_columns(fields),
-        shown_path=f"{'.'.join(source.name)} of database {source.database.name}",
-        leaves=fields.text("leaves", rules.leaves, Leaves.FREELY),
-        source=source,
-    )
-
-
-def _catalog_table(member: str, name: str, fields: Fields, named: Item) -> TableConfig:
-    """`table: lake.sales.orders`."""
-    for key in ("format", "path", "columns"):
-        if (refused := fields.get(key)) is not None:
-            refused.wrong_key(f"a table of a catalog has no {key}: the catalog knows it")
-    parts: tuple[str, ...] = named.text(rules.dotted_name, ("",))
-    return TableConfig(
-        member=member,
-        name=name,
-        format="catalog",
-        path="",
-        options=_options(fields),
-        shown_path=".".join(parts),
-        leaves=fields.text("leaves", rules.leaves, Leaves.FREELY),
-        source=CatalogTable(parts),
+        source=VersionedFolder() if is_versioned else PlainFiles(),
     )
 
 
@@ -282,7 +277,7 @@ def _sink(member: str, name: str, item: Item, data_root: str) -> SinkConfig:
     return SinkConfig(
         member=member,
         name=name,
-        format=fields.text("format", rules.format_name, ""),
+        format=fields.text("format", rules.sink_format, ""),
         path=fields.text("path", rules.path_inside(data_root, globs=False), ""),
         options=_options(fields),
     )

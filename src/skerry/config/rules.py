@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from skerry.config.yaml_nodes import Refused, shown
 from skerry.model.columns import NAMES, NESTED, BadType, normal_type
@@ -15,9 +15,12 @@ from skerry.model.limits import DEFAULT_PORT
 from skerry.model.nearest import did_you_mean
 
 NAME_CHARS_MAX = 63
-FORMATS = ("parquet", "csv", "json", "orc", "text")
-FORMATS_NOT_YET = ("avro", "binaryfile", "delta", "hive", "hudi", "iceberg", "jdbc", "kafka", "xml")
-FORMATS_NOT_SAIL = ("orc",)
+FORMATS = ("parquet", "csv", "json", "orc", "text", "avro")
+FORMATS_WRITTEN = ("parquet", "csv", "json", "orc", "text")
+# Of these a log of their own says which files count, and keeps older versions.
+FORMATS_VERSIONED = ("delta",)
+FORMATS_NOT_YET = ("binaryfile", "hive", "hudi", "iceberg", "jdbc", "kafka", "xml")
+FORMATS_NOT_SAIL = ("avro", "orc")
 # By format, the options that Sail reads as Apache Spark does, with the values for which that holds; (): any.
 SAIL_OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "parquet": {"mergeschema": ()},
@@ -30,10 +33,16 @@ SAIL_OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "json": {"encoding": ("utf-8", "utf8"), "multiline": ("false",)},
     "text": {"wholetext": ()},
 }
+# By format, how the name of its jar begins, and the package to name in an error.
+PACKAGES = {
+    "delta": ("delta-spark", "io.delta:delta-spark_4.2_2.13:4.4.0"),
+    "avro": ("spark-avro", "org.apache.spark:spark-avro_2.13:4.1.1"),
+}
+CATALOG_TYPES = ("hive", "iceberg", "jdbc")
 CODECS = ("auto", "none", "lz4", "zstd")
 # A member is a schema in SQL: these mean something else to Spark, to Skerry or to a tool.
 SCHEMAS = "default global_temp information_schema pg_catalog session skerry spark_catalog sys system temp"
-RESERVED_SCHEMAS = frozenset((*SCHEMAS.split(), *FORMATS, *FORMATS_NOT_YET))
+RESERVED_SCHEMAS = frozenset((*SCHEMAS.split(), *FORMATS, *FORMATS_VERSIONED, *FORMATS_NOT_YET))
 # Spark's reserved words: a name that needs quoting in every statement is not a plain name.
 WORDS = """
     all and anti any as asc authorization between both case cast check collate column constraint create cross cube
@@ -212,6 +221,12 @@ def sail_format(text: str) -> str:
     return name
 
 
+def versioned_path(text: str) -> str:
+    if has_glob(text):
+        raise Refused(f"{shown(text)} has a wildcard; name the one folder of the table")
+    return text
+
+
 def sail_option(format_: str, key: str, value: str) -> None:
     """Sail says nothing of an option that it does not know, and reads other values than Apache Spark."""
     known = SAIL_OPTIONS.get(format_, {})
@@ -219,12 +234,16 @@ def sail_option(format_: str, key: str, value: str) -> None:
         raise Refused("Sail does not read it as Apache Spark does; leave it out, or use Apache Spark at this member")
 
 
-def format_name(text: str) -> str:
+def sink_format(text: str) -> str:
+    return format_name(text, FORMATS_WRITTEN)
+
+
+def format_name(text: str, known: Sequence[str] = (*FORMATS, *FORMATS_VERSIONED)) -> str:
     name = text.lower()
-    if name in FORMATS_NOT_YET:
-        raise Refused(f"format {shown(text)} is not supported yet; use one of {', '.join(FORMATS)}")
-    if name not in FORMATS:
-        raise Refused(f"unknown format {shown(text)}{did_you_mean(text, FORMATS) or '; use ' + ', '.join(FORMATS)}")
+    if name in FORMATS_NOT_YET and name not in known:
+        raise Refused(f"format {shown(text)} is not supported yet; use one of {', '.join(known)}")
+    if name not in known:
+        raise Refused(f"unknown format {shown(text)}{did_you_mean(text, known) or '; use ' + ', '.join(known)}")
     return name
 
 
@@ -309,6 +328,46 @@ def dotted_name(text: str) -> tuple[str, ...]:
         raise Refused(f"{shown(text)} is not the name of a table in a catalog; write catalog.namespace.table")
     found = (match[0] for match in re.finditer(_NAME_PART, text))
     return tuple(each[1:-1].replace("``", "`") if each.startswith("`") else each for each in found)
+
+
+def catalog_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text) or len(text) > NAME_CHARS_MAX:
+        raise Refused(f"{shown(text)} is not a name for a catalog (letters, digits and _, no digit first)")
+    if text.lower() in ("system", "session", "builtin", "global_temp"):
+        raise Refused(f"{text} is a name of Spark's own")
+    return text
+
+
+def catalog_type(text: str) -> str:
+    if text not in CATALOG_TYPES:
+        known = ", ".join(CATALOG_TYPES)
+        raise Refused(f"unknown type {shown(text)}{did_you_mean(text, CATALOG_TYPES) or f'; use {known}'}")
+    return text
+
+
+def java_class(text: str) -> str:
+    if not re.fullmatch(r"([A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*", text):
+        raise Refused(f"{shown(text)} is not the name of a class")
+    return text
+
+
+def catalog_key(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_./-]*", text):
+        raise Refused("not the name of a setting")
+    return text
+
+
+def variable_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+        raise Refused(f"{shown(text)} is not the name of an environment variable")
+    return text
+
+
+def coordinate(text: str) -> str:
+    """group:artifact:version, of Maven."""
+    if not re.fullmatch(r"[\w.-]+:[\w.-]+:[\w.+-]+", text):
+        raise Refused(f"{shown(text)} is no Maven coordinate; write group:artifact:version")
+    return text
 
 
 def local_path(text: str) -> str:

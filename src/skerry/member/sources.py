@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from skerry.catalog.listing import Listing, list_table
+from skerry.catalog.deltalog import look as look_at_delta
+from skerry.catalog.listing import Listing, check_inside, list_table
 from skerry.config import TableConfig
 from skerry.member import clock
 from skerry.member.resources import Workers
 from skerry.model.errors import SiteError, SkerryError
 from skerry.model.limits import LOOKS_AT_ONCE, Limits
-from skerry.model.sources import CatalogTable, JdbcTable, Moment, PlainFiles, Told, VersionedFolder
+from skerry.model.sources import CatalogTable, JdbcTable, Moment, PlainFiles, Told, VersionedFolder, is_remote
 from skerry.spark.engine import Engine
 
 State = Listing | Told
@@ -87,6 +89,10 @@ class Sources:
     def _look(self, table: TableConfig, at: Moment | None) -> Told:
         """Blocks. Every kind of source has its line here."""
         assert self._engine is not None, "lite members have no tables"
+        if isinstance(table.source, VersionedFolder) and table.format == "delta" and not is_remote(table.path):
+            path = os.path.normpath(os.path.join(self._data_root, table.path))
+            check_inside(self._data_root, path, table)
+            return look_at_delta(path, table, at)
         return self._engine.look(table, at)
 
 

@@ -188,6 +188,10 @@ VEILED_PART_BYTES = 64 * MIB
 UNTOLD_PART_BYTES = 256 * MIB
 # Questions of one member to one catalog, database or store at a time; threads for all of them.
 LOOKS_AT_ONCE = 2
+SECRET_BYTES = 64 * KIB
+# Of a Delta log what one version is made of; a larger one gives no statistics. So many versions are remembered.
+DELTA_LOG_BYTES = 256 * MIB
+DELTA_LOGS_KEPT = 1000
 LOOK_THREADS = 8
 # A database: until it is connected, and between two answers of it; rows it sends at once; parts of a table.
 JDBC_CONNECT_S = 10

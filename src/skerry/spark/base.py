@@ -24,6 +24,7 @@ from skerry.model.limits import ENGINE_GONE_S, ERROR_CHAIN, RESTART_FIRST_S, RES
 from skerry.model.results import Schema
 from skerry.model.sources import Moment, Told
 from skerry.model.table import Column
+from skerry.spark.catalogs import hidden, secret_conf
 from skerry.spark.engine import EdgeInput, Job, JobResult, SlotPool, TableFiles
 from skerry.spark.failures import SPARK_ERRORS, condition_of, first_words, is_lost, silence_spark, translate
 from skerry.spark.literals import to_literal
@@ -72,6 +73,7 @@ class SessionEngine(ABC):
         self._schemas: dict[object, Schema] = {}
         self._lifecycle = threading.Lock()
         self._suspects = Suspects(self.name)
+        self._secrets: tuple[str, ...] = ()
 
     # --- what kinds of Spark do differently ------------------------------------------------------
     @abstractmethod
@@ -151,6 +153,19 @@ class SessionEngine(ABC):
                 silence_spark()
                 self._session = self._open()
 
+    def _read_secrets(self) -> dict[str, str]:
+        """Settings that nobody is shown, read anew for each start; no message of this engine has them."""
+        found = secret_conf(self.settings.catalogs)
+        self._secrets = tuple(found.values())
+        return found
+
+    def _hidden(self, told: SkerryError) -> SkerryError:
+        """The same error, with no secret in it: a Spark may quote what it was given."""
+        if self._secrets:
+            told.message = hidden(told.message, self._secrets)
+            told.args = (told.message,)
+        return told
+
     def _revive(self) -> Process | None:
         """Start a Spark again that has died, e.g. for want of memory; its jobs have failed, others need not.
 
@@ -200,8 +215,7 @@ class SessionEngine(ABC):
             self._revive()
             return look(self._spark(), table, at)
         except SPARK_ERRORS as error:
-            trace.emit(trace.TableUnread(table.name, type(error).__name__), error)
-            raise translate(error, {}, what=f"site {table.member}: table {table.name}") from error
+            raise self._unread(table.name, error, f"site {table.member}: ") from self._cause(error)
 
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
         try:
@@ -211,7 +225,7 @@ class SessionEngine(ABC):
         except SqlError as error:  # a column's type: nobody wrote a statement
             raise SiteError(f"table {table.table}: {error.message}", suggestion=error.suggestion) from None
         except SPARK_ERRORS as error:
-            raise _unread(table, error) from error
+            raise self._unread(table.table, error) from self._cause(error)
 
     def count_rows(self, table: TableFiles) -> int:
         try:
@@ -219,7 +233,7 @@ class SessionEngine(ABC):
             with self._views.lease({"t": table}) as names:
                 return self._spark().table(names["t"]).count()
         except SPARK_ERRORS as error:
-            raise _unread(table, error) from error
+            raise self._unread(table.table, error) from self._cause(error)
 
     def run(self, job: Job, on_schema: Callable[[Schema], None]) -> JobResult:
         names: dict[str, str] = {}
@@ -250,8 +264,8 @@ class SessionEngine(ABC):
                 if isinstance(error, AttributeError):  # else PySpark's own, of a session closed as its JVM was gone
                     raise
                 if not job.is_optional and not isinstance(error, SkerryError):
-                    trace.emit(_failed(job, error), error)
-                raise translate(error, names, engine=self.name) from error
+                    trace.emit(_failed(job, error), self._cause(error))
+                raise self._hidden(translate(error, names, engine=self.name)) from self._cause(error)
 
     def cancel(self, tag: str) -> None:
         self._tags.cancel(tag)
@@ -280,6 +294,15 @@ class SessionEngine(ABC):
     def leftovers(self) -> list[str]:
         views = sorted(self._edge_views | self._views_in_use())
         return [*(f"job {tag}" for tag in self._tags.names()), *(f"view {name}" for name in views)]
+
+    def _cause(self, error: BaseException) -> BaseException | None:
+        """Of an error that is told: a log may print it."""
+        return None if self._secrets else error
+
+    def _unread(self, table: str, error: BaseException, where: str = "") -> SkerryError:
+        # It is asked for again and again, and each time its member says so in a line.
+        trace.emit(trace.TableUnread(table, type(error).__name__), self._cause(error))
+        return self._hidden(translate(error, {}, what=f"{where}table {table}"))
 
     # --- one job ---------------------------------------------------------------------------------
     def _run(self, job: Job, on_schema: Callable[[Schema], None], names: dict[str, str]) -> JobResult:
@@ -367,12 +390,6 @@ def with_views(sql: str, views: Mapping[str, str]) -> str:
         return sql
     placeholders = "|".join(re.escape(placeholder) for placeholder in sorted(views, key=len, reverse=True))
     return re.sub(rf"\b({placeholders})\b", lambda match: views[match[1]], sql)
-
-
-def _unread(table: TableFiles, error: BaseException) -> SkerryError:
-    # It is asked for again and again, and each time its member says so in a line.
-    trace.emit(trace.TableUnread(table.table, type(error).__name__), error)
-    return translate(error, {}, what=f"table {table.table}")
 
 
 def _failed(job: Job, error: BaseException) -> trace.SparkFailed:

@@ -26,12 +26,12 @@ from skerry.catalog.postgres import (
     reading,
     statistics,
 )
-from skerry.config.secrets import value_of
 from skerry.model.config import TableConfig
 from skerry.model.errors import SiteError
 from skerry.model.limits import JDBC_CONNECT_S, JDBC_FETCH_ROWS, JDBC_SILENCE_S
 from skerry.model.sources import Database, JdbcTable, Pinned, Told
 from skerry.model.table import Column
+from skerry.spark.catalogs import read_secret
 from skerry.spark.engine import TableFiles
 from skerry.spark.types import columns_of, struct_of
 
@@ -167,7 +167,7 @@ def _connection(database: Database) -> dict[str, str]:
     if database.user:
         found["user"] = database.user
     if database.password is not None:
-        found["password"] = value_of(database.password, f"the password of database {database.name}")
+        found["password"] = read_secret(database.password, f"the password of database {database.name}")
     if database.kind == POSTGRESQL:
         found |= {
             "connectTimeout": str(JDBC_CONNECT_S),

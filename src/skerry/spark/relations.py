@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import xxhash
 from pyspark.sql import DataFrame, SparkSession
@@ -34,11 +35,14 @@ def look(session: SparkSession, table: TableConfig, at: Moment | None) -> Told:
             raise InternalError(f"table {table.name}: no engine reads {table.source}")
 
 
-def read_pinned(session: SparkSession, table: TableFiles) -> DataFrame:
-    """The relation of `pinned`, and of no other version."""
+def read_pinned(session: SparkSession, table: TableFiles, path_of: Callable[[str], str]) -> DataFrame:
+    """The relation of `pinned`, and of no other version; `path_of` as in views."""
     assert table.pinned is not None
     pinned = table.pinned
     match pinned.source:
+        case VersionedFolder() if pinned.format == "delta":
+            reader = session.read.format("delta").option("versionAsOf", pinned.at)
+            return reader.load(path_of(pinned.place))
         case CatalogTable(name):
             # Each session remembers the files that it saw last: this one need not be the one that looked.
             session.catalog.refreshTable(quoted(name))

@@ -7,8 +7,10 @@ import re
 
 import msgspec
 
+from skerry.model.config import CatalogConfig
 from skerry.model.errors import ConfigError
 from skerry.model.limits import LEAST_PAGE_BYTES, SPARK_PAGES, Limits
+from skerry.spark.catalogs import catalog_conf, packages_directory
 
 SLOTS_PER_CORE = 4  # D7: a task that waits for its member holds a slot, so an embedded Spark has slots to spare
 
@@ -41,6 +43,9 @@ class SparkSettings(msgspec.Struct, frozen=True):
     cores: int = 0
     memory_bytes: int = 0  # of Sail's process; 0: a share of the machine's
     limits: Limits = Limits()
+    packages: tuple[str, ...] = ()
+    jars: tuple[str, ...] = ()
+    catalogs: tuple[CatalogConfig, ...] = ()
 
     @property
     def is_embedded(self) -> bool:
@@ -99,7 +104,7 @@ def sql_conf(settings: SparkSettings) -> dict[str, str]:
             for rule in ("PushProjectionThroughUnion", "ConvertToLocalRelation")
         ),
     }
-    return defaults | settings.conf
+    return defaults | settings.conf | catalog_conf(settings.catalogs, settings.packages, settings.jars)
 
 
 def batch_conf(limits: Limits, is_narrow: bool) -> dict[str, str]:
@@ -148,6 +153,8 @@ def embedded_conf(settings: SparkSettings, directory: str) -> dict[str, str]:
         "spark.sql.ui.retainedExecutions": "20",
     }
     chosen = defaults | sql_conf(settings) | fixed
+    if settings.packages:
+        chosen = {"spark.jars.ivy": packages_directory()} | chosen
     return _page_conf(chosen["spark.driver.memory"]) | chosen
 
 

@@ -185,7 +185,7 @@ def escape_glob(path: str) -> str:
 def read_table(session: SparkSession, table: TableFiles, path_of: Callable[[str], str]) -> DataFrame:
     """The files of one listing, and no others; `path_of` writes a file's path as this Spark reads it."""
     if table.pinned is not None:
-        return read_pinned(session, table)
+        return read_pinned(session, table, path_of)
     if not table.files:
         return _empty(session, table)
     reader = session.read.format(table.format).options(**table.options)
