@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from skerry.model.config import CatalogConfig, Secret
+from skerry.model.config import CatalogConfig
 from skerry.model.errors import ConfigError, SiteError
 from skerry.model.limits import SECRET_BYTES
+from skerry.model.sources import Secret
 
 DELTA = "delta-spark"  # the artifact, and how its jar's name begins
 CLASSES = {
