@@ -14,6 +14,7 @@ from skerry.config.rules import fixed_prefix, has_glob
 from skerry.model.config import TableConfig
 from skerry.model.errors import SiteError
 from skerry.model.limits import Limits
+from skerry.model.sources import Storage
 
 VERSION_MASK = 2**63 - 1
 FILES_MAX = Limits().table_files
@@ -22,7 +23,8 @@ FILES_MAX = Limits().table_files
 class Listing(msgspec.Struct, frozen=True):
     """`files` are absolute and sorted; `stamps` holds (size in bytes, mtime in ns) of each.
 
-    `root` is the directory under which directories named key=value are partitions.
+    `root` is the directory under which directories named key=value are partitions. `storage`: of files that are not on
+    this machine's disk; they are URLs then.
     """
 
     files: tuple[str, ...]
@@ -30,6 +32,7 @@ class Listing(msgspec.Struct, frozen=True):
     version: int
     root: str
     stamps: tuple[tuple[int, int], ...]
+    storage: Storage | None = None
 
 
 class ListingError(SiteError):
@@ -51,7 +54,7 @@ def list_table(data_root: str | os.PathLike[str], table: TableConfig, files_max:
         raise ListingError(table, f"no file under {table.shown_path or table.path} (check {table.key}.path)")
     files = tuple(sorted(walk.found))
     stamps = tuple(walk.found[file] for file in files)
-    return Listing(files, sum(size for size, _ in stamps), _version(base, files, stamps), base, stamps)
+    return Listing(files, sum(size for size, _ in stamps), version_of(base, files, stamps), base, stamps)
 
 
 def real_path(path: str) -> str:
@@ -81,7 +84,7 @@ def _starts(root: str, table: TableConfig) -> tuple[str, list[str]]:
         raise ListingError(table, f"cannot be listed: {error.strerror} (check {table.key}.path)") from None
 
 
-def _version(base: str, files: tuple[str, ...], stamps: tuple[tuple[int, int], ...]) -> int:
+def version_of(base: str, files: tuple[str, ...], stamps: tuple[tuple[int, int], ...]) -> int:
     """Over the path inside the table, size and mtime of every file; the same files elsewhere give the same."""
     digest = xxhash.xxh3_64()
     for file, (size, mtime_ns) in zip(files, stamps, strict=True):

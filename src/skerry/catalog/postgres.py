@@ -237,8 +237,8 @@ def _decimal(fact: Fact) -> str:
     digits, after, _ = _digits(fact)
     if digits > _DIGITS_MAX:
         raise SiteError(
-            f"column {fact.name} has {digits} digits, and Spark's numbers have {_DIGITS_MAX}",
-            suggestion=f"declare it in columns, e.g. {fact.name}: string or a decimal that holds its values",
+            f"column {fact.name} has {digits} digits, and Spark's numbers have {_DIGITS_MAX}: declare it in columns, as "
+            "string or as a decimal that holds its values"
         )
     return f"decimal({digits},{after})"
 

@@ -24,6 +24,7 @@ from skerry.config.lakes import (
     read_views,
 )
 from skerry.config.limits import read_bytes, read_limits
+from skerry.config.storage import read_storage
 from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
 from skerry.model.columns import difference
 from skerry.model.config import (
@@ -41,7 +42,7 @@ from skerry.model.config import (
 from skerry.model.errors import ConfigError
 from skerry.model.limits import CONFIG_BYTES, SAIL_MEMORY_LEAST
 from skerry.model.nearest import did_you_mean
-from skerry.model.sources import Database, PlainFiles, VersionedFolder
+from skerry.model.sources import Database, PlainFiles, VersionedFolder, is_remote, url_of
 from skerry.model.table import Column
 
 TOP = (
@@ -49,7 +50,19 @@ TOP = (
     *("log_format", "log_sql", "access", "audit", "secret", "views"),
 )
 MEMBER = (
-    *("address", "role", "spark", "capacity", "tables", "catalogs", "schemas", "views", "sinks", "databases"),
+    *(
+        "address",
+        "role",
+        "spark",
+        "capacity",
+        "tables",
+        "catalogs",
+        "schemas",
+        "views",
+        "sinks",
+        "databases",
+        "storage",
+    ),
     *("tls", "insecure", "data_ports"),
 )
 TLS = ("certificate", "key", "authority", "client_certificates")
@@ -102,8 +115,8 @@ def _read(text: str, name: str, base_dir: str | os.PathLike[str]) -> tuple[Confi
 
 def _config(root: Item, base_dir: str | os.PathLike[str], usual_secret: str) -> Config:
     top = root.fields(TOP, required=("cluster", "members"))
-    written_root = top.text("data_root", rules.local_path, ".")
-    data_root = os.path.realpath(os.path.join(base_dir, written_root))
+    written_root = top.text("data_root", rules.any_path, ".")
+    data_root = written_root if is_remote(written_root) else os.path.realpath(os.path.join(base_dir, written_root))
     shared = _Shared(data_root, written_root, os.fspath(base_dir), *_protection(top, os.fspath(base_dir)))
     members = {
         name: _member(name, item, shared)
@@ -158,14 +171,15 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
     fields = item.fields(MEMBER, required=("address",))
     role = fields.text("role", rules.role, Role.DATA)
     if role is Role.LITE:
-        for key in ("spark", "tables", "sinks", "catalogs", "schemas", "databases"):
+        for key in ("spark", "tables", "sinks", "catalogs", "schemas", "databases", "storage"):
             refused = fields.get(key)
             if refused:
                 refused.wrong_key(f"a lite member has no {key}; use role: data")
     capacity = fields.get("capacity")
     spark_item = fields.get("spark")
     spark = _spark(spark_item, shared.base_dir) if spark_item else SparkConfig(master="local[*]")
-    spark = msgspec.structs.replace(spark, catalogs=read_catalogs(fields, shared.base_dir, engine_of(spark)))
+    catalogs = read_catalogs(fields, shared.base_dir, engine_of(spark))
+    spark = msgspec.structs.replace(spark, catalogs=catalogs, storage=read_storage(fields, shared.base_dir))
     tls, insecure = _protection(fields, shared.base_dir)
     databases = {
         database: read_database(database, each, shared.base_dir)
@@ -253,6 +267,8 @@ def _table(
         return read_catalog_table(member, name, fields, _options(fields), spark.catalogs, engine)
     item.require(fields, ("format", "path"))
     path = fields.text("path", rules.path_inside(shared.data_root, globs=True), "")
+    if is_remote(path) or is_remote(shared.data_root):
+        path = url_of(shared.data_root, path)
     format_ = fields.text("format", rules.sail_format if is_sail else rules.format_name, "")
     is_versioned = format_ in rules.FORMATS_VERSIONED
     if is_versioned:
@@ -266,7 +282,7 @@ def _table(
         path=path,
         options=_options(fields, format_ if is_sail else ""),
         columns=_columns(fields),
-        shown_path=os.path.normpath(os.path.join(shared.written_root, path)),
+        shown_path=path if is_remote(path) else os.path.normpath(os.path.join(shared.written_root, path)),
         leaves=fields.text("leaves", rules.leaves, Leaves.FREELY),
         source=VersionedFolder() if is_versioned else PlainFiles(),
     )

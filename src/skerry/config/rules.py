@@ -13,6 +13,7 @@ from skerry.model.config import FaultPolicy, Leaves, Role
 from skerry.model.errors import UserError
 from skerry.model.limits import DEFAULT_PORT
 from skerry.model.nearest import did_you_mean
+from skerry.model.sources import REMOTE, is_remote, split_url
 
 NAME_CHARS_MAX = 63
 FORMATS = ("parquet", "csv", "json", "orc", "text", "avro")
@@ -55,6 +56,8 @@ WORDS = """
 """
 KEYWORDS = frozenset(WORDS.split())
 MASTER = re.compile(r"local(\[(\*|[1-9][0-9]{0,3})\])?|local-cluster\[[0-9, ]+\]|(spark|k8s)://\S+|yarn")
+# A bucket, a host with its port, or `container@account.host` of Azure.
+STORE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(@[A-Za-z0-9.-]+)?(:[0-9]{1,5})?")
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,62})(\.[A-Za-z0-9][A-Za-z0-9-]{0,62})*")
 # A part of a name in a catalog.
 _NAME_PART = r"(?:[\w-]+|`(?:[^`]|``)+`)"
@@ -381,11 +384,39 @@ def local_path(text: str) -> str:
     return text
 
 
+def any_path(text: str) -> str:
+    """A path on the member's own disk, or the URL of a store."""
+    if is_remote(text):
+        return store_path(text, is_below=False, globs=False)
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) and not text.startswith("file:/"):
+        known = ", ".join(f"{scheme}://" for scheme in REMOTE)
+        raise Refused(f"{shown(text)} is neither a path on the member's own disk nor one of {known}")
+    return local_path(text)
+
+
+def store_path(text: str, *, is_below: bool, globs: bool) -> str:
+    """A URL, or what stands below one; nothing in it leads up."""
+    rest = text
+    if is_remote(text):
+        scheme, bucket, rest = split_url(text)
+        if not STORE.fullmatch(bucket) and (bucket or scheme != "hdfs"):
+            raise Refused(f"{shown(text)} names no bucket, or holds a password; write s3a://bucket/folder")
+    elif text.startswith("/") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):
+        raise Refused(f"{shown(text)} leads outside data_root")
+    if not text.strip() or ".." in rest.split("/") or "\\" in rest or not text.isprintable():
+        raise Refused(f"{shown(text)} leads outside {'data_root' if is_below else 'its bucket'}")
+    if has_glob(rest) and not globs:
+        raise Refused(f"{shown(text)} has a wildcard; name one directory")
+    return text
+
+
 def path_inside(root: str, *, globs: bool) -> Callable[[str], str]:
     """A rule: a path whose real place is inside `root`, also where symlinks lead."""
 
     def rule(text: str) -> str:
-        local_path(text)
+        if is_remote(text) or is_remote(root):
+            return store_path(text, is_below=is_remote(root), globs=globs)
+        any_path(text)
         if has_glob(text) and not globs:
             raise Refused(f"{shown(text)} has a wildcard; name one directory")
         if not is_inside(root, fixed_prefix(text)) or (has_glob(text) and ".." in text.split("/")):

@@ -48,6 +48,7 @@ def engine_for(member: MemberConfig, limits: Limits) -> Engine:
             packages=spark.packages,
             jars=spark.jars,
             catalogs=spark.catalogs,
+            storage=spark.storage,
         )
     )
 

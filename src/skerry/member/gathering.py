@@ -146,7 +146,7 @@ class Gathering:
         """From the files themselves. False: they have changed meanwhile."""
         async with self._turn:
             files = self._current(name).files
-            stats = await self._workers.run(gather, files.files, files.columns, self._limits)
+            stats = await self._workers.run(gather, files.files, files.columns, self._limits, files.storage)
             return self._learn(name, files.version, stats)
 
     # --- by Spark --------------------------------------------------------------------------------

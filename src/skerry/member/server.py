@@ -55,6 +55,7 @@ from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import LOOK_THREADS
 from skerry.model.rights import Rights
+from skerry.model.sources import Storage
 from skerry.model.version import __version__
 from skerry.plan.admission import home_of
 from skerry.plan.cache import PlanCache
@@ -169,7 +170,8 @@ class Member:
         self.observed = Observed(self.limits.observed_edges)
         self._keeping = Keeping(config, self.name, self.observed, self.workers, self.own)
         own, jobs, changed = config.member(self.name), self.jobs, self._statistics_changed
-        sources = Sources(config.data_root, self.engine, self.limits, self.workers, self.looks)
+        storage = own.spark.storage if own.spark is not None else Storage()
+        sources = Sources(config.data_root, storage, self.engine, self.limits, self.workers, self.looks)
         self.tables = LocalTables(
             config, own, self.engine, sources, self.workers, jobs, self._lull, self.own, changed, self._keeping
         )

@@ -6,20 +6,26 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from skerry.catalog.deltalog import look as look_at_delta
 from skerry.catalog.listing import Listing, check_inside, list_table
+from skerry.catalog.stores import list_store
 from skerry.config import TableConfig
 from skerry.member import clock
 from skerry.member.resources import Workers
 from skerry.model.errors import SiteError, SkerryError
 from skerry.model.limits import LOOKS_AT_ONCE, Limits
-from skerry.model.sources import CatalogTable, JdbcTable, Moment, PlainFiles, Told, VersionedFolder, is_remote
+from skerry.model.sources import CatalogTable, JdbcTable, Moment, PlainFiles, Storage, Told, VersionedFolder, is_remote
 from skerry.spark.engine import Engine
 
 State = Listing | Told
 Answer = TypeVar("Answer")
+
+
+class _Seen(NamedTuple):
+    answer: asyncio.Future[State]
+    until: float
 
 
 class Sources:
@@ -28,13 +34,18 @@ class Sources:
     A look whose time is up goes on in its thread until its source answers; then the next one has its turn.
     """
 
-    def __init__(self, data_root: str, engine: Engine | None, limits: Limits, files: Workers, looks: Workers) -> None:
+    def __init__(
+        self, data_root: str, storage: Storage, engine: Engine | None, limits: Limits, files: Workers, looks: Workers
+    ) -> None:
         self._data_root = data_root
+        self._storage = storage
         self._engine = engine
         self._limits = limits
         self._files = files
         self._looks = looks
         self._turns: dict[str, asyncio.Semaphore] = {}
+        # What stores and databases said of their tables lately, or are being asked; by name.
+        self._seen: dict[str, _Seen] = {}
 
     async def states(
         self, tables: Sequence[TableConfig], at: Moment | None = None
@@ -60,9 +71,33 @@ class Sources:
 
     async def _told(self, table: TableConfig, at: Moment | None) -> State | SkerryError:
         try:
-            return await self.ask(table, self._look, table, at)
+            if at is not None or not isinstance(table.source, PlainFiles | JdbcTable):
+                return await self.ask(table, self._look, table, at)
+            return await self._lately(table)
         except SkerryError as error:
             return error
+
+    async def _lately(self, table: TableConfig) -> State:
+        """What was said less than `limits.look_again_s` ago: to ask costs more than most statements, and a store money.
+
+        Who comes while it is asked waits for the same answer. A mistake is not kept.
+        """
+        seen = self._seen.get(table.name)
+        if seen is None or (seen.answer.done() and clock.now() >= seen.until):
+            answer = asyncio.ensure_future(self.ask(table, self._look, table, None))
+            answer.add_done_callback(partial(self._keep, table.name))
+            seen = self._seen[table.name] = _Seen(answer, 0.0)
+        return await asyncio.shield(seen.answer)
+
+    def _keep(self, name: str, answer: asyncio.Future[State]) -> None:
+        if answer.cancelled() or answer.exception() is not None:
+            self.forget(name)
+        else:
+            self._seen[name] = _Seen(answer, clock.now() + self._limits.look_again_s)
+
+    def forget(self, name: str) -> None:
+        """Ask anew: what was said of the table is not so."""
+        self._seen.pop(name, None)
 
     async def ask(self, table: TableConfig, function: Callable[..., Answer], *arguments: object) -> Answer:
         """A call that waits for the table's source; SiteError when it takes longer than `limits.look_s`."""
@@ -86,8 +121,10 @@ class Sources:
             member=table.member,
         )
 
-    def _look(self, table: TableConfig, at: Moment | None) -> Told:
+    def _look(self, table: TableConfig, at: Moment | None) -> State:
         """Blocks. Every kind of source has its line here."""
+        if isinstance(table.source, PlainFiles):
+            return list_store(table, self._storage, self._limits.table_files)
         assert self._engine is not None, "lite members have no tables"
         if isinstance(table.source, VersionedFolder) and table.format == "delta" and not is_remote(table.path):
             path = os.path.normpath(os.path.join(self._data_root, table.path))

@@ -9,7 +9,7 @@ from functools import partial
 import msgspec
 import xxhash
 
-from skerry.catalog.agreement import agreed_rows
+from skerry.catalog.agreement import agreed_rows, asked_of
 from skerry.catalog.footers import FOOTERS
 from skerry.catalog.headers import HEADERS, check_headers
 from skerry.catalog.listing import Listing
@@ -239,13 +239,15 @@ class LocalTables:
             files=listing.files,
             version=listing.version,
             columns=table.columns,
+            storage=listing.storage,
         )
         footers_rows = None
+        run = self._workers.run if listing.storage is None else partial(self._sources.ask, table)
         is_sail = self._member.spark is not None and self._member.spark.sail
-        await self._workers.run(check_headers, table, listing, is_sail)
+        await run(check_headers, table, asked_of(listing), is_sail)
         if table.format == "parquet":
-            footers_rows = await self._workers.run(agreed_rows, table, listing, is_sail)
-        columns = await self._workers.run(self._engine.describe, files)
+            footers_rows = await run(agreed_rows, table, listing, is_sail)
+        columns = await run(self._engine.describe, files)
         files = msgspec.structs.replace(files, columns=columns)
         way = read_as(table, files, self._member.spark)
         kept = self._keeping.table(table.name, files.version, way, columns)

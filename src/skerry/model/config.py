@@ -11,7 +11,7 @@ from skerry.model.amounts import listed
 from skerry.model.errors import ConfigError, UserError
 from skerry.model.limits import MIB, Limits
 from skerry.model.nearest import did_you_mean
-from skerry.model.sources import PlainFiles, Secret, Source, is_remote
+from skerry.model.sources import PlainFiles, Secret, Source, Storage, is_remote
 from skerry.model.table import Column
 
 
@@ -71,6 +71,7 @@ class SparkConfig(msgspec.Struct, frozen=True):
     packages: tuple[str, ...] = ()  # Maven coordinates of what an embedded Spark needs beside its own jars
     jars: tuple[str, ...] = ()  # absolute paths
     catalogs: tuple[CatalogConfig, ...] = ()
+    storage: Storage = Storage()
 
 
 class TableConfig(msgspec.Struct, frozen=True):

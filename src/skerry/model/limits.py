@@ -198,6 +198,12 @@ JDBC_CONNECT_S = 10
 JDBC_SILENCE_S = 300
 JDBC_FETCH_ROWS = 5000
 JDBC_PARTS_MAX = 1000
+# An object store: until it is connected, and for each answer.
+STORE_CONNECT_S = 5
+STORE_ANSWER_S = 20
+# Footers of its files that are read at once; so many of one table and no more, evenly chosen.
+STORE_THREADS = 16
+STORE_FOOTERS = 2000
 
 
 # What users have taken: of so many users, and in so many steps it is forgotten.
@@ -517,6 +523,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     table_files: int = 100_000
     # a catalog, a database or an object store that has not said in so much time what a table is now
     look_s: float = 30.0
+    # and how long what a database or a store said of a table is taken to be so
+    look_again_s: float = 5.0
     # those of one table are read in order: with fewer than `table_files`, each is gone before it is asked for again
     footers: int = 100_000
     # statistics of a table, gathered in the background: footers read, rows of the sample, columns

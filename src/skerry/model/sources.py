@@ -52,6 +52,27 @@ class JdbcTable(msgspec.Struct, frozen=True, tag="jdbc"):
     parts: int = 1
 
 
+class S3Store(msgspec.Struct, frozen=True):
+    """Where and as whom a site reads `s3a://`; without keys: as its environment says, or its machine's role.
+
+    `path_style`: the bucket stands in the path, not in the host's name. `anonymous`: for what everybody may read.
+    """
+
+    endpoint: str = ""
+    region: str = ""
+    path_style: bool = False
+    access_key: Secret | None = None
+    secret_key: Secret | None = None
+    session_token: Secret | None = None
+    anonymous: bool = False
+
+
+class Storage(msgspec.Struct, frozen=True):
+    """How a site reads files that are not on its disk."""
+
+    s3: S3Store = S3Store()
+
+
 Source = PlainFiles | VersionedFolder | CatalogTable | JdbcTable
 
 
@@ -95,10 +116,25 @@ class Moment(msgspec.Struct, frozen=True):
     value: int
 
 
-REMOTE = ("s3a", "abfss", "abfs", "gs", "hdfs", "wasbs")
+REMOTE = ("s3a", "abfss", "abfs", "gs", "hdfs")
 
 
 def is_remote(path: str) -> bool:
     """Whether the path is one of an object store or of HDFS, which the site's Spark reads."""
     scheme, is_url, _ = path.partition("://")
     return bool(is_url) and scheme.lower() in REMOTE
+
+
+def split_url(url: str) -> tuple[str, str, str]:
+    """Scheme, bucket (with what stands before it) and key; the key has no slash at its ends."""
+    scheme, _, rest = url.partition("://")
+    bucket, _, key = rest.partition("/")
+    return scheme.lower(), bucket, key.strip("/")
+
+
+def url_of(data_root: str, path: str) -> str:
+    """Where a table is: `path` may be a URL, or stand under a root that is one."""
+    url = path if is_remote(path) else f"{data_root.rstrip('/')}/{path}"
+    scheme, bucket, key = split_url(url)
+    steps = [step for step in key.split("/") if step not in ("", ".")]
+    return f"{scheme}://{'/'.join((bucket, *steps))}"

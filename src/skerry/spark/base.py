@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from skerry.catalog.stores import spark_secrets
 from skerry.exchange.intake import SinkRow
 from skerry.model import trace
 from skerry.model.config import TableConfig
@@ -155,7 +156,7 @@ class SessionEngine(ABC):
 
     def _read_secrets(self) -> dict[str, str]:
         """Settings that nobody is shown, read anew for each start; no message of this engine has them."""
-        found = secret_conf(self.settings.catalogs)
+        found = secret_conf(self.settings.catalogs) | spark_secrets(self.settings.storage)
         self._secrets = tuple(found.values())
         return found
 

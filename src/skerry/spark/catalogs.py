@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from skerry.config.secrets import read_secret
 from skerry.model.config import CatalogConfig
-from skerry.model.errors import ConfigError, SiteError
-from skerry.model.limits import SECRET_BYTES
-from skerry.model.sources import Secret
+from skerry.model.errors import SiteError
 
 DELTA = "delta-spark"  # the artifact, and how its jar's name begins
 CLASSES = {
@@ -69,26 +68,6 @@ def secret_conf(catalogs: Sequence[CatalogConfig]) -> dict[str, str]:
         for catalog in catalogs
         for key, secret in catalog.secrets.items()
     }
-
-
-def read_secret(secret: Secret, what: str) -> str:
-    """The value itself; `what` it is for stands in the message of a ConfigError."""
-    if secret.env:
-        value = os.environ.get(secret.env, "")
-        if not value:
-            raise ConfigError(f"{what}: the environment variable {secret.env} is not set")
-        return value
-    try:
-        with open(secret.file, "rb") as file:
-            data = file.read(SECRET_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{what}: {secret.file} cannot be read: {(error.strerror or '').lower()}") from None
-    if len(data) > SECRET_BYTES:
-        raise ConfigError(f"{what}: {secret.file} is larger than {SECRET_BYTES} bytes")
-    try:
-        return data.decode().rstrip("\r\n")
-    except UnicodeDecodeError:
-        raise ConfigError(f"{what}: {secret.file} is no text") from None
 
 
 def hidden(text: str, secrets: Iterable[str]) -> str:

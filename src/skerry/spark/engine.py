@@ -16,7 +16,7 @@ from skerry.model.config import TableConfig
 from skerry.model.fragment import SortKey
 from skerry.model.ids import QueryId
 from skerry.model.results import Schema
-from skerry.model.sources import Moment, Pinned, Told
+from skerry.model.sources import Moment, Pinned, Storage, Told
 from skerry.model.table import Column
 
 # The table itself, in the text of a view.
@@ -59,6 +59,7 @@ class TableFiles(msgspec.Struct, frozen=True):
     """A table as of one listing: these files, no others. `version` names the listing. `seen`: by whoever asks.
 
     pinned: of a table that is no list of files; it has none then, and `version` is that of its source.
+    storage: of files that are not on the member's disk: they are URLs.
     overlaid: of a table of our own. `version` names what it holds as well, `definition` the version of the table.
     """
 
@@ -75,6 +76,7 @@ class TableFiles(msgspec.Struct, frozen=True):
     older: tuple[Older, ...] = ()
     definition: int = 0
     pinned: Pinned | None = None
+    storage: Storage | None = None
 
 
 class EdgeInput(msgspec.Struct, frozen=True):

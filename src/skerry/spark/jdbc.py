@@ -26,12 +26,12 @@ from skerry.catalog.postgres import (
     reading,
     statistics,
 )
+from skerry.config.secrets import read_secret
 from skerry.model.config import TableConfig
 from skerry.model.errors import SiteError
 from skerry.model.limits import JDBC_CONNECT_S, JDBC_FETCH_ROWS, JDBC_SILENCE_S
 from skerry.model.sources import Database, JdbcTable, Pinned, Told
 from skerry.model.table import Column
-from skerry.spark.catalogs import read_secret
 from skerry.spark.engine import TableFiles
 from skerry.spark.types import columns_of, struct_of
 

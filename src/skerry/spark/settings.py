@@ -7,9 +7,11 @@ import re
 
 import msgspec
 
+from skerry.catalog.stores import spark_conf
 from skerry.model.config import CatalogConfig
 from skerry.model.errors import ConfigError
 from skerry.model.limits import LEAST_PAGE_BYTES, SPARK_PAGES, Limits
+from skerry.model.sources import Storage
 from skerry.spark.catalogs import catalog_conf, packages_directory
 
 SLOTS_PER_CORE = 4  # D7: a task that waits for its member holds a slot, so an embedded Spark has slots to spare
@@ -46,6 +48,7 @@ class SparkSettings(msgspec.Struct, frozen=True):
     packages: tuple[str, ...] = ()
     jars: tuple[str, ...] = ()
     catalogs: tuple[CatalogConfig, ...] = ()
+    storage: Storage = Storage()
 
     @property
     def is_embedded(self) -> bool:
@@ -104,7 +107,8 @@ def sql_conf(settings: SparkSettings) -> dict[str, str]:
             for rule in ("PushProjectionThroughUnion", "ConvertToLocalRelation")
         ),
     }
-    return defaults | settings.conf | catalog_conf(settings.catalogs, settings.packages, settings.jars)
+    more = catalog_conf(settings.catalogs, settings.packages, settings.jars)
+    return spark_conf(settings.storage) | defaults | settings.conf | more
 
 
 def batch_conf(limits: Limits, is_narrow: bool) -> dict[str, str]:

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from skerry.catalog.stores import spark_conf
+from skerry.model.sources import S3Store, Storage
+from skerry.spark.engine import Engine
 from tests.servers.found import Missing, jars
 from tests.servers.postgres import PASSWORD, Postgres
-from tests.servers.store import Store
+from tests.servers.store import KEY, SECRET, Store
 
 
 @pytest.fixture(scope="session")
@@ -33,3 +36,14 @@ def store(drivers: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
     server = Store(tmp_path_factory.mktemp("store"))
     yield server
     server.stop()
+
+
+@pytest.fixture(scope="session")
+def s3_engine(spark_engine: Engine, drivers: str, store: Store) -> Engine:
+    """The Spark of this run, told of the store: its members have one Spark, whose settings it was started with."""
+    hadoop = spark_engine.session.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    where = S3Store(endpoint=store.endpoint, path_style=True)
+    given = spark_conf(Storage(s3=where)) | {"fs.s3a.access.key": KEY, "fs.s3a.secret.key": SECRET}
+    for key, value in given.items():
+        hadoop.set(key.removeprefix("spark.hadoop."), value)
+    return spark_engine

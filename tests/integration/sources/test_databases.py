@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -116,14 +116,12 @@ def test_columns_have_the_types_that_hold_their_values(connection: Connection) -
 
 
 @pytest.fixture(scope="module")
-def copied(connection: Connection, cluster: LocalCluster, spark_engine: Engine) -> str:
+def copied(connection: Connection, cluster: LocalCluster) -> str:
     """The rows of `kinds` in a Parquet file: what a condition means to Spark, a database has no part in."""
     with connection.cursor() as cursor:
         table = cursor.execute("SELECT * FROM kinds").fetch_arrow_table()
     path = Path(cluster.config.data_root) / "kinds.parquet"
     pq.write_table(table, path)
-    session = spark_engine.session.newSession()  # type: ignore[attr-defined]
-    session.read.parquet(str(path)).createOrReplaceTempView("kinds_in_a_file")
     return str(path)
 
 
@@ -170,14 +168,12 @@ CONDITIONS = (
 def test_conditions_mean_what_they_mean_of_a_file(connection: Connection, copied: str, spark_engine: Engine) -> None:
     session = spark_engine.session.newSession()  # type: ignore[attr-defined]
     session.read.parquet(copied).createOrReplaceTempView("kinds")
-    wrong = {}
-    for condition in CONDITIONS:
-        sql = f"SELECT id FROM kinds WHERE {condition}"
-        wanted = sorted(row[0] for row in session.sql(sql).collect())
-        found = sorted(row[0] for row in rows(connection, sql))
-        if found != wanted:
-            wrong[condition] = (found, wanted)
-    assert not wrong
+    # Spark leaves out a file by its statistics, of which Arrow's know no NaN.
+    session.conf.set("spark.sql.parquet.filterPushdown", "false")
+    for some in batched(CONDITIONS, 14):  # each reads the table by itself
+        sql = " UNION ALL ".join(f"SELECT {n} AS n, id FROM kinds WHERE {one}" for n, one in enumerate(some))
+        wanted = sorted(tuple(row) for row in session.sql(sql).collect())
+        assert sorted(rows(connection, sql)) == wanted, some
     ordered = "SELECT id, min(t) OVER (), max(m) OVER () FROM kinds ORDER BY t, f8, id LIMIT 3"
     assert rows(connection, ordered) == [tuple(row) for row in session.sql(ordered).collect()]
 
@@ -220,6 +216,10 @@ def test_names_and_types_of_the_configuration(connection: Connection, postgres: 
         ("12345678901234567890123456789012.12345", "1")
     ]
     assert rows(connection, "SELECT count(*) FROM many WHERE name = 'n1'") == [(200,)]
+
+
+def batched(texts: Sequence[str], count: int) -> Iterator[Sequence[str]]:
+    return (texts[start : start + count] for start in range(0, len(texts), count))
 
 
 def refused(connection: Connection, sql: str) -> str:

@@ -20,7 +20,7 @@ from skerry.member.tables import LocalTables
 from skerry.model.config import TableConfig
 from skerry.model.errors import Cancelled, SiteError, SkerryError
 from skerry.model.results import Schema
-from skerry.model.sources import Moment, Told
+from skerry.model.sources import Moment, Storage, Told
 from skerry.model.table import Column, ColumnStats, PartStats
 from skerry.plan.observed import Observed
 from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
@@ -126,7 +126,7 @@ class World:
         self.workers = [Workers("test", 4), Workers("test-job", 4)]
         member = config.member("oslo")
         self.observed = Observed(config.limits.observed_edges)
-        sources = Sources(config.data_root, self.spark, config.limits, self.workers[0], self.workers[0])
+        sources = Sources(config.data_root, Storage(), self.spark, config.limits, self.workers[0], self.workers[0])
         self.keeping = Keeping(config, "oslo", self.observed, self.workers[0], self.keep)
         self.tables = LocalTables(
             config, member, self.spark, sources, *self.workers, self.lull, self.own, self.on_stats, self.keeping
