@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -99,6 +99,12 @@ class LocalTables:
         """For one query, these tables as their files are when it first reads one of them."""
         tables = [self.find(name) for name in names]
         return Reading(partial(self._sources.states, tables), self._as_of, self.find)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """A job that reads them has failed: whoever wants them next asks their sources anew."""
+        for name in names:
+            if self.has(name):
+                self._sources.forget(self.find(name).name)
 
     async def _as_of(self, table: TableConfig, state: State) -> Snapshot:
         async with self._locks[table.name]:  # concurrent queries ask Spark once

@@ -23,11 +23,12 @@ from skerry.model.config import TableConfig
 from skerry.model.errors import EngineEnded, SiteError, SkerryError, SqlError
 from skerry.model.limits import ENGINE_GONE_S, ERROR_CHAIN, RESTART_FIRST_S, RESTART_MAX_S, SPARK_SCHEMAS
 from skerry.model.results import Schema
-from skerry.model.sources import Moment, Told
+from skerry.model.sources import JdbcTable, Moment, Told
 from skerry.model.table import Column
 from skerry.spark.catalogs import hidden, secret_conf
 from skerry.spark.engine import EdgeInput, Job, JobResult, SlotPool, TableFiles
 from skerry.spark.failures import SPARK_ERRORS, condition_of, first_words, is_lost, silence_spark, translate
+from skerry.spark.jdbc import database_fault, job_fault
 from skerry.spark.literals import to_literal
 from skerry.spark.relations import look
 from skerry.spark.settings import SparkSettings, core_count
@@ -216,7 +217,8 @@ class SessionEngine(ABC):
             self._revive()
             return look(self._spark(), table, at)
         except SPARK_ERRORS as error:
-            raise self._unread(table.name, error, f"site {table.member}: ") from self._cause(error)
+            told = self._unread(table.name, error, f"site {table.member}: ")
+            raise (database_fault(told, table) if isinstance(table.source, JdbcTable) else told) from self._cause(error)
 
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
         try:
@@ -266,7 +268,8 @@ class SessionEngine(ABC):
                     raise
                 if not job.is_optional and not isinstance(error, SkerryError):
                     trace.emit(_failed(job, error), self._cause(error))
-                raise self._hidden(translate(error, names, engine=self.name)) from self._cause(error)
+                told = self._hidden(translate(error, names, engine=self.name))
+                raise job_fault(told, job.tables.values()) from self._cause(error)
 
     def cancel(self, tag: str) -> None:
         self._tags.cancel(tag)

@@ -7,7 +7,8 @@ on casts, arithmetic and ORDER BY as well, which a database understands otherwis
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import xxhash
@@ -28,7 +29,7 @@ from skerry.catalog.postgres import (
 )
 from skerry.config.secrets import read_secret
 from skerry.model.config import TableConfig
-from skerry.model.errors import SiteError
+from skerry.model.errors import SiteError, SkerryError, StaleSchema
 from skerry.model.limits import JDBC_CONNECT_S, JDBC_FETCH_ROWS, JDBC_SILENCE_S
 from skerry.model.sources import Database, JdbcTable, Pinned, Told
 from skerry.model.table import Column
@@ -38,6 +39,13 @@ from skerry.spark.types import columns_of, struct_of
 POSTGRESQL = "postgresql"
 FORMAT = "jdbc"
 _DRIVERS = {POSTGRESQL: "org.postgresql.Driver"}
+_PACKAGE = "org.postgresql:postgresql:42.7.7"
+_NO_DRIVER = re.compile(r"ClassNotFound|No suitable driver|org\.postgresql\.Driver")
+# PostgreSQL's words, and its driver's, for what is wrong with a database and not with the statement.
+_SAID = re.compile(
+    r"\b(ERROR|FATAL|PANIC): |Connection to \S+ refused|connection attempt failed|I/O error|This connection has been closed"
+)
+_GONE = re.compile(r"(column|relation|schema) .* does not exist")
 _RANGES = ("smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz")
 _KEPT = {
     "string": Kept.JOINED,
@@ -84,6 +92,29 @@ def read_database(session: SparkSession, table: TableFiles, source: JdbcTable) -
         raise SiteError(f"table {table.table}: its columns have changed in database {source.database.name}")
     frame = _load(session, source.database, f"({found.text}) t", **_range(session, source, found))
     return frame.select(*_columns(frame, found.columns))
+
+
+def database_fault(told: SkerryError, table: TableConfig) -> SkerryError:
+    """The error of a look at a table, in which its database is named and what to do."""
+    assert isinstance(table.source, JdbcTable)
+    database = table.source.database
+    where = f"site {table.member}: table {table.name}: "
+    said = told.message.removeprefix(where)
+    if _NO_DRIVER.search(said):
+        said = f"its driver is not on this Spark: add {_PACKAGE if database.kind == POSTGRESQL else 'it'} to spark.packages"
+    elif "password authentication" in said:
+        said = f"it refuses the password of {database.user} (check databases.{database.name}.password)"
+    return SiteError(f"{where}database {database.name}: {said}", member=table.member)
+
+
+def job_fault(told: SkerryError, tables: Iterable[TableFiles]) -> SkerryError:
+    """The error of a job. If a database made it, its tables are named; StaleSchema if they are others by now."""
+    read = {each.table: each.pinned.source for each in tables if each.pinned is not None}
+    named = [f"{name} (database {it.database.name})" for name, it in read.items() if isinstance(it, JdbcTable)]
+    if not named or not isinstance(told, SiteError) or not _SAID.search(told.message):
+        return told
+    said = f"{'table' if len(named) == 1 else 'tables'} {', '.join(sorted(named))}: {told.message.partition(': ')[2]}"
+    return StaleSchema(said) if _GONE.search(told.message) else SiteError(said)
 
 
 def _columns(frame: DataFrame, columns: Sequence[ReadColumn]) -> list[SparkColumn]:

@@ -32,10 +32,10 @@ def postgres(drivers: str) -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="session")
-def store(drivers: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    server = Store(tmp_path_factory.mktemp("store"))
+def store() -> Iterator[Store]:
+    server = Store()
     yield server
-    server.stop()
+    server.remove()
 
 
 @pytest.fixture(scope="session")

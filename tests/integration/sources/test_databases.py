@@ -236,3 +236,34 @@ def test_what_cannot_be_read_is_said_of_its_table_alone(connection: Connection) 
     text = refused(connection, "SELECT * FROM missing")
     assert "oslo" in text and "missing" in text and "database shop has no table sales.no_such" in text
     assert rows(connection, "SELECT x FROM copied") == [(1,)]
+
+
+def test_faults_of_a_database_are_one_sentence(connection: Connection, postgres: Postgres) -> None:
+    postgres.run("shop", "CREATE TABLE sales.brief AS SELECT * FROM sales.many LIMIT 10")
+    count = "SELECT count(*), max(name) FROM brief"
+    assert rows(connection, count) == [(10, "n9")]
+
+    postgres.run("shop", "ALTER TABLE sales.brief RENAME COLUMN name TO called")  # meanwhile, as a query sees it
+    assert "name" in refused(connection, count)
+    assert rows(connection, "SELECT count(*), max(called) FROM brief") == [(10, "n9")]
+
+    postgres.run("shop", "DROP TABLE sales.brief")
+    text = refused(connection, "SELECT count(*), max(called) FROM brief")
+    assert "oslo" in text
+    assert "brief" in text
+
+    postgres.run("shop", f"ALTER ROLE {USER} PASSWORD 'another'")
+    text = refused(connection, "SELECT max(id) FROM odd")
+    assert "oslo" in text
+    assert "database shop" in text
+    assert "password" in text
+    postgres.run("shop", f"ALTER ROLE {USER} PASSWORD '{PASSWORD.replace(chr(39), chr(39) * 2)}'")
+    assert rows(connection, "SELECT a FROM odd") == [(42,)]
+
+    postgres.stop()
+    text = refused(connection, "SELECT max(id) FROM many")
+    assert "oslo" in text
+    assert "database shop" in text
+    assert rows(connection, "SELECT x FROM copied") == [(1,)]
+    postgres.start()
+    assert rows(connection, "SELECT max(id) FROM many") == [(20000,)]
