@@ -26,7 +26,8 @@ from skerry.catalog.statistics import bound
 from skerry.model.config import TableConfig
 from skerry.model.errors import UserError
 from skerry.model.limits import DELTA_LOG_BYTES, DELTA_LOGS_KEPT
-from skerry.model.sources import Moment, Pinned, Told, VersionedFolder
+from skerry.model.names import Moment
+from skerry.model.sources import Pinned, Told, VersionedFolder
 from skerry.model.table import ColumnStats, PartStats
 
 LOG = "_delta_log"

@@ -13,9 +13,11 @@ from skerry.catalog.listing import Listing, check_inside, list_table
 from skerry.config import TableConfig
 from skerry.member import clock
 from skerry.member.resources import Workers
-from skerry.model.errors import SiteError, SkerryError
+from skerry.model.config import SchemaConfig
+from skerry.model.errors import SiteError, SkerryError, UserError
 from skerry.model.limits import LOOKS_AT_ONCE, Limits
-from skerry.model.sources import CatalogTable, JdbcTable, Moment, PlainFiles, Told, VersionedFolder, is_remote
+from skerry.model.names import Moment, base_of, split_older
+from skerry.model.sources import CatalogTable, JdbcTable, PlainFiles, Told, VersionedFolder, is_remote
 from skerry.spark.engine import Engine
 
 State = Listing | Told
@@ -36,16 +38,14 @@ class Sources:
         self._looks = looks
         self._turns: dict[str, asyncio.Semaphore] = {}
 
-    async def states(
-        self, tables: Sequence[TableConfig], at: Moment | None = None
-    ) -> Mapping[str, State | SkerryError]:
-        """By name; files are listed in one go of one thread, which is all that most queries need."""
+    async def states(self, tables: Sequence[TableConfig]) -> Mapping[str, State | SkerryError]:
+        """By name, which says the version too; files are listed in one go of one thread: most queries need no more."""
         plain = [table for table in tables if table.is_listed]
         found: dict[str, State | SkerryError] = {}
         if plain:
             found |= await self._files.run(self._list, plain)
         if asked := [table for table in tables if not table.is_listed]:
-            answers = await asyncio.gather(*(self._told(table, at) for table in asked))
+            answers = await asyncio.gather(*(self._told(table) for table in asked))
             found |= {table.name: answer for table, answer in zip(asked, answers, strict=True)}
         return found
 
@@ -53,14 +53,17 @@ class Sources:
         return {table.name: self._listing(table) for table in tables}
 
     def _listing(self, table: TableConfig) -> State | SkerryError:
+        if split_older(table.name)[1] is not None:
+            base, words = base_of(table.name), "its files are read as they are now: Delta tables keep older versions"
+            return UserError(f"site {table.member}: table {base}: {words}", member=table.member)
         try:
             return list_table(self._data_root, table, self._limits.table_files)
         except SkerryError as error:
             return error
 
-    async def _told(self, table: TableConfig, at: Moment | None) -> State | SkerryError:
+    async def _told(self, table: TableConfig) -> State | SkerryError:
         try:
-            return await self.ask(table, self._look, table, at)
+            return await self.ask(table, self._look, table, split_older(table.name)[1])
         except SkerryError as error:
             return error
 
@@ -100,6 +103,19 @@ def _over(turn: asyncio.Semaphore, work: asyncio.Future[Any]) -> None:
     turn.release()
     if not work.cancelled():
         work.exception()  # nobody may wait for it any more
+
+
+def whole_schema(schema: SchemaConfig) -> TableConfig:
+    """What all tables of a schema have in common, for `ask`."""
+    source = CatalogTable(schema.namespace)
+    return TableConfig(
+        schema.member, f"{schema.name}.*", "catalog", "", shown_path=".".join(schema.namespace), source=source
+    )
+
+
+def is_absent(error: SkerryError) -> bool:
+    """Whether a catalog says that it has no such table, rather than nothing."""
+    return error.condition.startswith(("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"))
 
 
 def source_of(table: TableConfig) -> str:
