@@ -83,7 +83,9 @@ class _Reader:
     def __init__(self, config: Config, columns: KnownColumns) -> None:
         self._members = {name.lower(): name for name in config.members}
         self._tables = {name.lower(): name for name in config.table_names()}
-        self._schemas = {(member.name.lower(), name.lower()) for member in config.members.values() for name in member.schemas}
+        self._schemas = {
+            (member.name.lower(), name.lower()) for member in config.members.values() for name in member.schemas
+        }
         # By member and table, both in lower case; () where only the files tell.
         self._columns = {
             (member.name.lower(), table.name.lower()): columns.get((member.name, table.name), table.columns)
