@@ -203,7 +203,7 @@ class Catalog:
 
     def _named_schemas(self) -> dict[str, str]:
         """Of the configuration, by lower-case name: those that are no members."""
-        return {name.lower(): name for member in self._members.values() for name in member.schemas}
+        return {name.lower(): name for member in reversed(self._members.values()) for name in member.schemas}
 
     def names(self) -> list[str]:
         """Every table once by each name that is worth proposing: `orders`, `oslo.orders`, …"""
