@@ -21,8 +21,9 @@ from skerry.exchange.intake import SinkRow, body_hash, combine
 from skerry.model.config import TableConfig
 from skerry.model.errors import PeerError, SiteError, SkerryError
 from skerry.model.limits import Limits
+from skerry.model.names import Moment
 from skerry.model.results import Schema
-from skerry.model.sources import Moment, Told
+from skerry.model.sources import Told
 from skerry.model.table import Column
 from skerry.spark.engine import EdgeInput, Job, JobResult, SlotPool, TableFiles
 from skerry.wire.codec import decode_batch, decoded_bytes, encode_batch, encode_schema
@@ -126,6 +127,9 @@ class SimEngine:
 
     def look(self, table: TableConfig, at: Moment | None) -> Told:
         raise AssertionError("simulated tables are files")
+
+    def tables_in(self, namespace: tuple[str, ...]) -> tuple[str, ...]:
+        return ()
 
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
         return COLUMNS

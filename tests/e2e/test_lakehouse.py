@@ -48,6 +48,9 @@ members:
       spark_catalog:
         type: hive
         settings: {{javax.jdo.option.ConnectionURL: "jdbc:derby:;databaseName={folder}/metastore;create=true"}}
+    schemas:
+      sales: {{namespace: sales}}
+      web: {{catalog: shop, namespace: web, leaves: never}}
     tables:
       stock: {{format: delta, path: oslo/stock}}
       events: {{format: avro, path: oslo/events}}
@@ -60,6 +63,11 @@ members:
     address: 127.0.0.1:7302
     spark:
       packages: [{DELTA}]
+    schemas:
+      sales: {{namespace: bergen_sales}}
+    catalogs:
+      spark_catalog:
+        type: hive
     tables:
       stock: {{format: delta, path: bergen/stock}}
       moved: {{format: delta, path: bergen/moved}}
@@ -104,6 +112,9 @@ def session(engine: Engine, folder: Path) -> Any:
     spark.range(20).selectExpr("id", "'x' s").write.saveAsTable("sales.orders")
     spark.sql("CREATE TABLE sales.lines (a INT, b CHAR(3)) PARTITIONED BY (p STRING) STORED AS ORC")
     spark.sql("INSERT INTO sales.lines VALUES (1, 'x', 'q'), (2, 'y', 'r')")
+    spark.sql("CREATE DATABASE bergen_sales")
+    spark.sql("CREATE TABLE bergen_sales.orders USING parquet AS SELECT id + 1000 id, 'y' s FROM range(5)")
+    spark.sql("CREATE TABLE bergen_sales.only_here USING parquet AS SELECT 1 one")
     spark.sql("CREATE NAMESPACE shop.web")
     spark.sql("CREATE TABLE shop.web.`odd``name.x` (`a b` INT, `c``d` STRING, `select` INT)")
     spark.sql("INSERT INTO shop.web.`odd``name.x` VALUES (1, 'x', 2)")
@@ -144,6 +155,7 @@ def test_all_kinds_of_tables_answer_as_spark_does(oslo: Connection, session: Any
 def test_a_change_is_seen_by_the_next_query(oslo: Connection, session: Any, folder: Path) -> None:
     before = ask(oslo, "SELECT count(*) FROM oslo.moved")
     session.sql("DELETE FROM sales.moved WHERE id = 3")
+    assert ask(oslo, "SELECT count(*) + 1 FROM oslo.moved") == before  # by a deletion vector: its files are the same
     session.sql("INSERT INTO sales.moved VALUES (50, 'c'), (51, NULL)")
     assert ask(oslo, "SELECT count(*) - 1 FROM oslo.moved") == before
     session.sql("INSERT INTO sales.lines VALUES (3, 'z', 's')")
@@ -159,6 +171,59 @@ def test_a_change_is_seen_by_the_next_query(oslo: Connection, session: Any, fold
 def test_delta_tells_rows_and_values_by_its_log(oslo: Connection, cluster: LocalCluster) -> None:
     lines = dict(ask(oslo, "DESCRIBE EXTENDED bergen.stock"))
     assert (lines["  format"], lines["  rows"], lines["  statistics"]) == ("delta", "10", "delta")
+
+
+def test_an_older_version_is_a_table_beside_the_one_of_now(oslo: Connection, session: Any, folder: Path) -> None:
+    first = "SELECT count(*), max(w) FROM oslo.moved VERSION AS OF 0"
+    assert ask(oslo, first) == [(0, None)]
+    path = str(folder / "bergen" / "stock")
+    session.sql("SELECT 200").selectExpr("200 AS id", "'new' AS extra").write.format("delta").mode("append").option(
+        "mergeSchema", "true"
+    ).save(path)
+    now = "SELECT count(*), count(extra) FROM bergen.stock"
+    assert ask(oslo, now) == [(11, 1)]
+    assert ask(oslo, "SELECT count(*) FROM bergen.stock VERSION AS OF 0") == [(10,)]
+    joined = (
+        "SELECT n.id FROM bergen.stock n LEFT ANTI JOIN bergen.stock FOR VERSION AS OF 0 AS o ON n.id = o.id ORDER BY 1"
+    )
+    assert ask(oslo, joined) == [(200,)]
+    with pytest.raises(Exception, match="extra"):  # it came later
+        ask(oslo, "SELECT extra FROM bergen.stock VERSION AS OF 0")
+    with pytest.raises(Exception, match=r"site bergen: table stock has no version 9; its log has those from 0 to 1"):
+        ask(oslo, "SELECT * FROM bergen.stock VERSION AS OF 9")
+    with pytest.raises(Exception, match="has no version of that time"):
+        ask(oslo, "SELECT * FROM bergen.stock TIMESTAMP AS OF '2001-01-01'")
+    with pytest.raises(Exception, match="read as they are now"):
+        ask(oslo, "SELECT * FROM events VERSION AS OF 1")
+    assert ask(oslo, "SELECT count(*) FROM bergen.stock TIMESTAMP AS OF '2100-01-01'") == [(11,)]
+
+
+def test_a_schema_offers_what_its_namespace_has(oslo: Connection, session: Any) -> None:
+    assert ask(oslo, "SELECT count(*), max(id) FROM sales.orders WHERE s = 'y'") == [(5, 1004)]
+    assert ask(oslo, "SELECT count(DISTINCT s) FROM sales.orders") == [(2,) if _has_no_new(oslo) else (3,)]
+    assert ask(oslo, "SELECT count(*) FROM bergen.sales.orders") == [(5,)]
+    assert ask(oslo, "SELECT one FROM sales.only_here") == [(1,)]
+    session.sql("CREATE TABLE bergen_sales.fresh USING parquet AS SELECT 7 seven")
+    assert ask(oslo, "SELECT sales.fresh.seven FROM sales.fresh") == [(7,)]
+    session.sql("DROP TABLE bergen_sales.fresh")
+    with pytest.raises(Exception, match="fresh"):
+        ask(oslo, "SELECT * FROM sales.fresh")
+    with pytest.raises(Exception, match=r"unknown table sales\.ordres; did you mean sales\.orders"):
+        ask(oslo, "SELECT * FROM sales.ordres")
+    names = {row[0]: row for row in ask(oslo, "SHOW TABLES IN sales")}
+    assert {"sales.orders", "sales.lines", "sales.moved", "sales.only_here"} <= set(names)
+    assert ("sales",) in ask(oslo, "SHOW SCHEMAS")
+    assert ask(oslo, "DESCRIBE sales.only_here") == [("one", "int")]
+    assert ask(oslo, "SELECT count(*) FROM sales.moved VERSION AS OF 0") == [(0,)]
+
+
+def _has_no_new(connection: Connection) -> bool:
+    return ask(connection, "SELECT count(*) FROM oslo.sales.orders WHERE s = 'new'") == [(0,)]
+
+
+def test_names_of_a_catalog_are_data(oslo: Connection) -> None:
+    assert ask(oslo, "SELECT `a b`, `c``d`, `select` FROM web.`odd``name.x`") == [(1, "x", 2)]
+    assert ask(oslo, "SELECT w.`select` + 1 FROM oslo.web.`odd``name.x` w") == [(3,)]
 
 
 def test_no_command_line_has_a_secret(engine: Engine) -> None:

@@ -26,7 +26,8 @@ from skerry.catalog.statistics import bound
 from skerry.model.config import TableConfig
 from skerry.model.errors import UserError
 from skerry.model.limits import DELTA_LOG_BYTES, DELTA_LOGS_KEPT
-from skerry.model.sources import Moment, Pinned, Told, VersionedFolder
+from skerry.model.names import Moment
+from skerry.model.sources import Pinned, Told, VersionedFolder
 from skerry.model.table import ColumnStats, PartStats
 
 LOG = "_delta_log"
@@ -34,6 +35,8 @@ SOURCE = "delta"  # of statistics
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 _TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+# What follows from a log of another form than it should have.
+_OTHER_FORM = (ValueError, KeyError, TypeError, AttributeError)
 # The log has milliseconds, and cuts off what is below: the greatest value may be so much greater.
 _CUT_OFF = dt.timedelta(milliseconds=1)
 
@@ -131,9 +134,9 @@ def _told(path: str, version: int, stamp: tuple[int, int]) -> Told:
     told = Told(named, Pinned(VersionedFolder(), "delta"))
     try:
         state = _State(path, version)
-    except (_Missing, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException):
+        return msgspec.structs.replace(told, size_bytes=state.size_bytes(), rows=state.rows(), stats=state.stats())
+    except (_Missing, OSError, ArithmeticError, RecursionError, pa.ArrowException, *_OTHER_FORM):
         return told
-    return msgspec.structs.replace(told, size_bytes=state.size_bytes(), rows=state.rows(), stats=state.stats())
 
 
 class _State:

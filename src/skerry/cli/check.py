@@ -19,6 +19,9 @@ from skerry.config.ownfiles import reason, why_not_ours
 from skerry.config.private import all_run_here, read_secret, refuse_public
 from skerry.config.yaml_nodes import Notes
 from skerry.model.errors import ConfigError, PeerError, SkerryError
+from skerry.sql.statement import read_view
+from skerry.sql.views import mistakes as mistakes_of_views
+from skerry.sql.views import views_of
 from skerry.wire.tls import Tls
 
 
@@ -58,6 +61,8 @@ def checked(file: str, members: tuple[str, ...] = (), *, no_files: bool = False)
     config, notes = read_file(file)
     note_exposed(config, notes)
     local = [config.member(name).name for name in members] or None
+    for place, text in mistakes_of_views(views_of(config), read_view):
+        notes.note(place, text)
     columns: KnownColumns = {}
     if not no_files:
         columns = check_files(config, notes, local)

@@ -38,6 +38,7 @@ from skerry.model.config import (
     SparkConfig,
     TableConfig,
     TlsFiles,
+    ViewConfig,
 )
 from skerry.model.errors import ConfigError
 from skerry.model.limits import CONFIG_BYTES, SAIL_MEMORY_LEAST
@@ -143,8 +144,18 @@ def _config(root: Item, base_dir: str | os.PathLike[str], usual_secret: str) -> 
         log_sql=log_sql.flag() if (log_sql := top.get("log_sql")) else False,
         access=read_access(top, os.fspath(base_dir), members),
         audit=read_audit(top, os.fspath(base_dir)),
-        views=read_views("", top),
+        views=_views(top, members, root),
     )
+
+
+def _views(top: Fields, members: dict[str, MemberConfig], root: Item) -> dict[str, ViewConfig]:
+    """Those of the cluster: no member has a table or a view of that name, or nobody knew which is meant."""
+    views = read_views("", top)
+    for name in views:
+        for member in members.values():
+            if name.lower() in {each.lower() for each in (*member.tables, *member.views)}:
+                root.notes.note(f"views.{name}", f"members.{member.name} has a table or a view of that name")
+    return views
 
 
 def _good_key(item: Item, key: str, rule: Callable[[str], object]) -> bool:
@@ -343,9 +354,23 @@ def _check_members(members: dict[str, MemberConfig], root: Item, top: Fields) ->
     for member in members.values() if len(secured) > 1 else ():
         if member.tls is None:
             root.notes.note(f"members.{member.name}", "has no tls, and others have; give it to all, or none, of them")
+    _check_names(members, root)
     for first, other, how in declared_differences(members):
         text = f"not the columns that {first.member} has: {how}"
         root.notes.note(f"{other.key}.columns", text)
+
+
+def _check_names(members: dict[str, MemberConfig], root: Item) -> None:
+    """A name in SQL stands for one thing."""
+    known = {name.lower() for name in members}
+    for member in members.values():
+        tables = {name.lower() for name in member.tables}
+        for name in member.schemas:
+            if name.lower() in known:
+                root.notes.note(f"members.{member.name}.schemas.{name}", f"{name} is a member, and so a schema already")
+        for name in member.views:
+            if name.lower() in tables:
+                root.notes.note(f"members.{member.name}.views.{name}", f"{name} is a table of this member already")
 
 
 def declared_differences(members: dict[str, MemberConfig]) -> Iterator[tuple[TableConfig, TableConfig, str]]:

@@ -62,6 +62,8 @@ from skerry.plan.cache import PlanCache
 from skerry.plan.observed import Observed
 from skerry.plan.site import site_of
 from skerry.spark.engine import Engine
+from skerry.sql.statement import read_view
+from skerry.sql.views import check_views, views_of
 from skerry.wire.channels import data_handler
 from skerry.wire.commit_messages import CommitMessage
 from skerry.wire.definition_messages import (
@@ -123,6 +125,7 @@ class Member:
         planners: Planners | None = None,
     ) -> None:
         """`secret`: without it, and without TLS, no other member is believed to be one, and none believes this one."""
+        check_views(views_of(config), read_view)
         self.config = config
         self.name = config.member(name).name
         self.limits = config.limits

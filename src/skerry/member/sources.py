@@ -14,9 +14,11 @@ from skerry.catalog.stores import list_store
 from skerry.config import TableConfig
 from skerry.member import clock
 from skerry.member.resources import Workers
-from skerry.model.errors import SiteError, SkerryError
+from skerry.model.config import SchemaConfig
+from skerry.model.errors import SiteError, SkerryError, UserError
 from skerry.model.limits import LOOKS_AT_ONCE, Limits
-from skerry.model.sources import CatalogTable, JdbcTable, Moment, PlainFiles, Storage, Told, VersionedFolder, is_remote
+from skerry.model.names import Moment, base_of, split_older
+from skerry.model.sources import CatalogTable, JdbcTable, PlainFiles, Storage, Told, VersionedFolder, is_remote
 from skerry.spark.engine import Engine
 
 State = Listing | Told
@@ -47,16 +49,14 @@ class Sources:
         # What stores and databases said of their tables lately, or are being asked; by name.
         self._seen: dict[str, _Seen] = {}
 
-    async def states(
-        self, tables: Sequence[TableConfig], at: Moment | None = None
-    ) -> Mapping[str, State | SkerryError]:
-        """By name; files are listed in one go of one thread, which is all that most queries need."""
+    async def states(self, tables: Sequence[TableConfig]) -> Mapping[str, State | SkerryError]:
+        """By name, which says the version too; files are listed in one go of one thread: most queries need no more."""
         plain = [table for table in tables if table.is_listed]
         found: dict[str, State | SkerryError] = {}
         if plain:
             found |= await self._files.run(self._list, plain)
         if asked := [table for table in tables if not table.is_listed]:
-            answers = await asyncio.gather(*(self._told(table, at) for table in asked))
+            answers = await asyncio.gather(*(self._told(table) for table in asked))
             found |= {table.name: answer for table, answer in zip(asked, answers, strict=True)}
         return found
 
@@ -64,13 +64,17 @@ class Sources:
         return {table.name: self._listing(table) for table in tables}
 
     def _listing(self, table: TableConfig) -> State | SkerryError:
+        if split_older(table.name)[1] is not None:
+            base, words = base_of(table.name), "its files are read as they are now: Delta tables keep older versions"
+            return UserError(f"site {table.member}: table {base}: {words}", member=table.member)
         try:
             return list_table(self._data_root, table, self._limits.table_files)
         except SkerryError as error:
             return error
 
-    async def _told(self, table: TableConfig, at: Moment | None) -> State | SkerryError:
+    async def _told(self, table: TableConfig) -> State | SkerryError:
         try:
+            at = split_older(table.name)[1]
             if at is not None or not isinstance(table.source, PlainFiles | JdbcTable):
                 return await self.ask(table, self._look, table, at)
             return await self._lately(table)
@@ -123,6 +127,8 @@ class Sources:
 
     def _look(self, table: TableConfig, at: Moment | None) -> State:
         """Blocks. Every kind of source has its line here."""
+        if at is not None and isinstance(table.source, PlainFiles | JdbcTable):
+            raise UserError(f"{source_of(table)} keeps no older version: the table is read as it is now")
         if isinstance(table.source, PlainFiles):
             return list_store(table, self._storage, self._limits.table_files)
         assert self._engine is not None, "lite members have no tables"
@@ -137,6 +143,19 @@ def _over(turn: asyncio.Semaphore, work: asyncio.Future[Any]) -> None:
     turn.release()
     if not work.cancelled():
         work.exception()  # nobody may wait for it any more
+
+
+def whole_schema(schema: SchemaConfig) -> TableConfig:
+    """What all tables of a schema have in common, for `ask`."""
+    source = CatalogTable(schema.namespace)
+    return TableConfig(
+        schema.member, f"{schema.name}.*", "catalog", "", shown_path=".".join(schema.namespace), source=source
+    )
+
+
+def is_absent(error: SkerryError) -> bool:
+    """Whether a catalog says that it has no such table, rather than nothing."""
+    return error.condition.startswith(("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND"))
 
 
 def source_of(table: TableConfig) -> str:

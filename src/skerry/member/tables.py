@@ -20,11 +20,13 @@ from skerry.member.keeping import Keeping
 from skerry.member.kept import KeptTable, read_as, worth_keeping
 from skerry.member.lull import Lull
 from skerry.member.resources import Workers
-from skerry.member.sources import Sources, State
+from skerry.member.sources import Sources, State, is_absent, whole_schema
 from skerry.model import trace
+from skerry.model.config import SchemaConfig
 from skerry.model.errors import SiteError, SkerryError
-from skerry.model.limits import UNTOLD_PART_BYTES
-from skerry.model.sources import JdbcTable, Told
+from skerry.model.limits import ASKED_PARTS, SCHEMA_TABLES, UNTOLD_PART_BYTES
+from skerry.model.names import base_of, older_name, schema_of, split_older
+from skerry.model.sources import CatalogTable, JdbcTable, Told
 from skerry.model.table import Column, PartStats, TablePart
 from skerry.spark.engine import Engine, TableFiles
 
@@ -74,17 +76,55 @@ class LocalTables:
         self._gathering = Gathering(
             config.limits, engine, workers, jobs, lull, self._known.__getitem__, self._learn_stats, own, on_stats
         )
-        self._locks: dict[str, asyncio.Lock] = {name: asyncio.Lock() for name in member.tables}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._offered: dict[str, tuple[str, ...]] = {}
 
     def has(self, name: str) -> bool:
-        """Whether the configuration has it; else it may be one of our own."""
-        return any(table.lower() == name.lower() for table in self._member.tables)
+        """Whether the configuration has it, or a schema that may; else it may be one of our own."""
+        base = base_of(name).lower()
+        return any(table.lower() == base for table in self._member.tables) or self._schema(base) is not None
 
     def find(self, name: str) -> TableConfig:
+        """Also an older version, by a name of its own, and a table of a schema, which need not be there."""
+        base, at = split_older(name)
         for table in self._member.tables.values():
-            if table.name.lower() == name.lower():
-                return table
-        raise no_table(self._member.name, name)
+            if table.name.lower() == base.lower():
+                return table if at is None else msgspec.structs.replace(table, name=older_name(table.name, at))
+        schema = self._schema(base)
+        if schema is None:
+            raise no_table(self._member.name, name)
+        inside = base[len(schema.name) + 1 :]
+        listed = self._offered.get(schema.name, ())
+        spelled = inside if inside in listed else next((e for e in listed if e.lower() == inside.lower()), inside)
+        shown = f"{schema.name}.{spelled}"
+        return TableConfig(
+            member=self._member.name,
+            name=shown if at is None else older_name(shown, at),
+            format="catalog",
+            path="",
+            shown_path=".".join((*schema.namespace, spelled)),
+            leaves=schema.leaves,
+            source=CatalogTable((*schema.namespace, spelled)),
+        )
+
+    def _schema(self, name: str) -> SchemaConfig | None:
+        wanted = schema_of(name)
+        return next((each for each in self._member.schemas.values() if each.name.lower() == wanted), None)
+
+    async def offered(self) -> tuple[str, ...]:
+        """The tables of this member's schemas, as their catalogs list them now. Of one that is down: none."""
+        found: list[str] = []
+        for schema in self._member.schemas.values():
+            assert self._engine is not None, "lite members have no tables"
+            try:
+                listed = await self._sources.ask(whole_schema(schema), self._engine.tables_in, schema.namespace)
+                self._offered[schema.name] = listed[:SCHEMA_TABLES]
+                self._broken.pop(f"{schema.name}.*", None)
+            except SkerryError as error:
+                self._tell_broken(f"{schema.name}.*", error)
+                self._offered[schema.name] = ()
+            found += (f"{schema.name}.{table}" for table in self._offered[schema.name])
+        return tuple(found)
 
     def known(self, name: str) -> TablePart | None:
         """The table as it was when somebody last looked."""
@@ -107,12 +147,24 @@ class LocalTables:
                 self._sources.forget(self.find(name).name)
 
     async def _as_of(self, table: TableConfig, state: State) -> Snapshot:
-        async with self._locks[table.name]:  # concurrent queries ask Spark once
+        is_named = table.name in self._member.tables
+        if not is_named:
+            self._forget_unnamed()
+        async with self._locks.setdefault(table.name, asyncio.Lock()):  # concurrent queries ask Spark once
             known = self._known.get(table.name)
             if known is None or known.files.version != state.version:
                 known = self._known[table.name] = await self._learn(table, state)
-            self._gathering.begin(table.name)
+            if is_named:  # nobody looks at all values of whatever a catalog holds
+                self._gathering.begin(table.name)
             return known
+
+    def _forget_unnamed(self) -> None:
+        """Of older versions and tables of schemas so many are remembered."""
+        unnamed = [name for name in self._known if name not in self._member.tables]
+        for name in unnamed[: max(0, len(unnamed) - ASKED_PARTS)]:
+            del self._known[name]
+            if not self._locks[name].locked():
+                del self._locks[name]
 
     async def all(self) -> tuple[tuple[TablePart, ...], dict[str, str]]:
         """Every table that can be read, and why the others cannot."""
@@ -120,8 +172,7 @@ class LocalTables:
 
     async def named(self, names: Sequence[str]) -> tuple[tuple[TablePart, ...], dict[str, str]]:
         """The same of some tables, without their statistics."""
-        own = {name.lower(): name for name in self._member.tables}
-        parts, broken = await self._told([own[name.lower()] for name in names if name.lower() in own])
+        parts, broken = await self._told([self.find(name).name for name in names if self.has(name)])
         return tuple(msgspec.structs.replace(part, stats=None) for part in parts), broken
 
     async def _told(self, names: Sequence[str]) -> tuple[tuple[TablePart, ...], dict[str, str]]:
@@ -132,17 +183,24 @@ class LocalTables:
                 case Snapshot():
                     parts.append(answer.part)
                     self._broken.pop(name, None)
+                case SkerryError() if name not in self._member.tables and is_absent(answer):
+                    continue  # whoever asked is told so by the lack of an answer
                 case SkerryError():
                     # Who tells it says which table of which site.
                     reason = answer.message.removeprefix(f"site {self._member.name}: ").removeprefix(f"table {name}: ")
                     broken[name] = reason
-                    if self._broken.get(name) != reason:  # every member asks, and asks again
-                        self._broken[name] = reason
-                        cause = msgspec.structs.replace(trace.cause_of(answer), text=reason)
-                        trace.emit(trace.TableBroken(name, cause))
+                    self._tell_broken(name, answer, reason)
                 case BaseException():
                     raise answer
         return tuple(parts), broken
+
+    def _tell_broken(self, name: str, error: SkerryError, reason: str = "") -> None:
+        """Once: every member asks, and asks again."""
+        reason = reason or error.message
+        if self._broken.get(name) != reason:
+            if name in self._member.tables or name.endswith(".*"):
+                self._broken[name] = reason
+            trace.emit(trace.TableBroken(name, msgspec.structs.replace(trace.cause_of(error), text=reason)))
 
     def analyzed(self, name: str, files_version: int, stats: PartStats, rows: int) -> None:
         """What somebody found out about that version of the table; other columns stay as they are known."""
@@ -166,12 +224,15 @@ class LocalTables:
             stats = PartStats(
                 tuple(msgspec.structs.replace(c, low=None, high=None) for c in stats.columns), stats.source
             )
+        if known.part.rows is None and rows is not None:  # its source did not say
+            known = msgspec.structs.replace(known, part=msgspec.structs.replace(known.part, rows=rows))
         before = known.part.stats or PartStats(())
         older, newer = (stats, before) if before.source == ANALYZED != stats.source else (before, stats)
         columns = {column.name: column for column in (*older.columns, *newer.columns)}
         merged = PartStats(tuple(columns.values()), newer.source)
         self._known[name] = msgspec.structs.replace(known, part=msgspec.structs.replace(known.part, stats=merged))
-        self._keep(self._known[name])
+        if name in self._member.tables:
+            self._keep(self._known[name])
         return True
 
     def _keep(self, known: Snapshot) -> None:
@@ -231,7 +292,8 @@ class LocalTables:
             stats=told.stats or (kept.stats if kept is not None else None),
         )
         snapshot = Snapshot(files, part)
-        self._keep(snapshot)
+        if table.name in self._member.tables:
+            self._keep(snapshot)
         return snapshot
 
     async def _learn_files(self, table: TableConfig, listing: Listing) -> Snapshot:

@@ -188,6 +188,10 @@ VEILED_PART_BYTES = 64 * MIB
 UNTOLD_PART_BYTES = 256 * MIB
 # Questions of one member to one catalog, database or store at a time; threads for all of them.
 LOOKS_AT_ONCE = 2
+# Tables of one site that were asked about by name, and are remembered; names of one schema.
+ASKED_PARTS = 1000
+VIEW_MENTIONS = 200
+SCHEMA_TABLES = 10_000
 SECRET_BYTES = 64 * KIB
 # Of a Delta log what one version is made of; a larger one gives no statistics. So many versions are remembered.
 DELTA_LOG_BYTES = 256 * MIB

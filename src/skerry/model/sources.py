@@ -109,13 +109,6 @@ class Told(msgspec.Struct, frozen=True):
     stats: PartStats | None = None
 
 
-class Moment(msgspec.Struct, frozen=True):
-    """Which older version a statement asks for: a number of the source's own, or microseconds since 1970."""
-
-    kind: str  # "version" or "timestamp"
-    value: int
-
-
 REMOTE = ("s3a", "abfss", "abfs", "gs", "hdfs")
 
 

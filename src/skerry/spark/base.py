@@ -22,15 +22,16 @@ from skerry.model import trace
 from skerry.model.config import TableConfig
 from skerry.model.errors import EngineEnded, SiteError, SkerryError, SqlError
 from skerry.model.limits import ENGINE_GONE_S, ERROR_CHAIN, RESTART_FIRST_S, RESTART_MAX_S, SPARK_SCHEMAS
+from skerry.model.names import Moment
 from skerry.model.results import Schema
-from skerry.model.sources import JdbcTable, Moment, Told
+from skerry.model.sources import JdbcTable, Told
 from skerry.model.table import Column
 from skerry.spark.catalogs import hidden, secret_conf
 from skerry.spark.engine import EdgeInput, Job, JobResult, SlotPool, TableFiles
 from skerry.spark.failures import SPARK_ERRORS, condition_of, first_words, is_lost, silence_spark, translate
 from skerry.spark.jdbc import database_fault, job_fault
 from skerry.spark.literals import to_literal
-from skerry.spark.relations import look
+from skerry.spark.relations import look, tables_in
 from skerry.spark.settings import SparkSettings, core_count
 from skerry.spark.sink import SINK_COLUMNS, SinkSpec, as_announced, sink_function
 from skerry.spark.source import SourceSpec
@@ -219,6 +220,13 @@ class SessionEngine(ABC):
         except SPARK_ERRORS as error:
             told = self._unread(table.name, error, f"site {table.member}: ")
             raise (database_fault(told, table) if isinstance(table.source, JdbcTable) else told) from self._cause(error)
+
+    def tables_in(self, namespace: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            self._revive()
+            return tables_in(self._spark(), namespace)
+        except SPARK_ERRORS as error:
+            raise self._unread(f"{'.'.join(namespace)}.*", error) from self._cause(error)
 
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
         try:

@@ -15,8 +15,9 @@ from skerry.exchange.intake import SinkRow
 from skerry.model.config import TableConfig
 from skerry.model.fragment import SortKey
 from skerry.model.ids import QueryId
+from skerry.model.names import Moment
 from skerry.model.results import Schema
-from skerry.model.sources import Moment, Pinned, Storage, Told
+from skerry.model.sources import Pinned, Storage, Told
 from skerry.model.table import Column
 
 # The table itself, in the text of a view.
@@ -168,6 +169,10 @@ class Engine(Protocol):
     def warm_up(self) -> None: ...
     def look(self, table: TableConfig, at: Moment | None) -> Told:
         """What a table that is no list of files is now, or was; SiteError if its source cannot tell."""
+        ...
+
+    def tables_in(self, namespace: tuple[str, ...]) -> tuple[str, ...]:
+        """The names of the tables there; the first one is a catalog's."""
         ...
 
     def describe(self, table: TableFiles) -> tuple[Column, ...]: ...

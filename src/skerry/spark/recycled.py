@@ -14,8 +14,9 @@ from skerry.model import trace
 from skerry.model.config import TableConfig
 from skerry.model.errors import SiteError
 from skerry.model.limits import RESTART_MAX_S, SAIL_HELD_UP_S
+from skerry.model.names import Moment
 from skerry.model.results import Schema
-from skerry.model.sources import Moment, Told
+from skerry.model.sources import Told
 from skerry.model.table import Column
 from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
 from skerry.spark.sail import SailEngine
@@ -77,6 +78,10 @@ class RecycledSail:
     def look(self, table: TableConfig, at: Moment | None) -> Told:
         with self._in_use() as sail:
             return sail.look(table, at)
+
+    def tables_in(self, namespace: tuple[str, ...]) -> tuple[str, ...]:
+        with self._in_use() as sail:
+            return sail.tables_in(namespace)
 
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
         with self._in_use() as sail:

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from urllib.parse import unquote, urlsplit
 
 import xxhash
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
-from skerry.catalog.listing import VERSION_MASK
+from skerry.catalog.deltalog import look as look_at_delta
+from skerry.catalog.listing import FILES_MAX, VERSION_MASK, is_hidden
 from skerry.model.config import TableConfig
 from skerry.model.errors import InternalError, SiteError, UserError
-from skerry.model.sources import CatalogTable, JdbcTable, Moment, Pinned, PlainFiles, Told, VersionedFolder
+from skerry.model.names import Moment
+from skerry.model.sources import CatalogTable, JdbcTable, Pinned, PlainFiles, Told, VersionedFolder
 from skerry.model.table import Column
 from skerry.spark.engine import TableFiles
 from skerry.spark.jdbc import look_at_database, read_database
 from skerry.spark.types import columns_of
 
+_HEADING = "# Detailed Table Information"
+
 
 def quoted(name: tuple[str, ...]) -> str:
     """The name as Spark reads it, whatever characters it has."""
-    return ".".join(exp.Identifier(this=part, quoted=True).sql("spark") for part in name)
+    return _identifiers(name).sql("spark")
+
+
+def _identifiers(name: tuple[str, ...]) -> exp.Expr:
+    parts = [exp.Identifier(this=part, quoted=True) for part in name]
+    return exp.Dot.build(parts) if len(parts) > 1 else parts[0]
 
 
 def look(session: SparkSession, table: TableConfig, at: Moment | None) -> Told:
@@ -35,6 +45,14 @@ def look(session: SparkSession, table: TableConfig, at: Moment | None) -> Told:
             raise InternalError(f"table {table.name}: no engine reads {table.source}")
 
 
+def tables_in(session: SparkSession, namespace: tuple[str, ...]) -> tuple[str, ...]:
+    """As the catalog spells them; no view of this session is among them."""
+    shown = exp.Show(this="TABLES", db=_identifiers(namespace))
+    return tuple(
+        sorted(row["tableName"] for row in session.sql(shown.sql("spark")).collect() if not row["isTemporary"])
+    )
+
+
 def read_pinned(session: SparkSession, table: TableFiles, path_of: Callable[[str], str]) -> DataFrame:
     """The relation of `pinned`, and of no other version; `path_of` as in views."""
     assert table.pinned is not None
@@ -44,6 +62,8 @@ def read_pinned(session: SparkSession, table: TableFiles, path_of: Callable[[str
             reader = session.read.format("delta").option("versionAsOf", pinned.at)
             return reader.load(path_of(pinned.place))
         case CatalogTable(name):
+            if pinned.format == "delta":
+                return session.read.option("versionAsOf", pinned.at).table(quoted(name))
             # Each session remembers the files that it saw last: this one need not be the one that looked.
             session.catalog.refreshTable(quoted(name))
             return session.table(quoted(name))
@@ -54,27 +74,70 @@ def read_pinned(session: SparkSession, table: TableFiles, path_of: Callable[[str
 
 
 def _look_at_catalog(session: SparkSession, table: TableConfig, name: tuple[str, ...], at: Moment | None) -> Told:
+    details = _details(session, name)
+    if details.get("Provider", "").lower() == "delta":
+        return _look_at_delta(session, table, name, details, at)
     if at is not None:
         raise UserError(f"site {table.member}: table {table.name} is read as it is now: its catalog keeps no older one")
     session.catalog.refreshTable(quoted(name))
     frame = session.table(quoted(name))
     columns = columns_of(frame.schema)
-    files = tuple(sorted(frame.inputFiles()))
-    size_bytes, version = _stamped(columns, files)
+    size_bytes, version = _stamped(columns, frame.inputFiles())
     return Told(version, Pinned(table.source, "catalog"), size_bytes, columns)
 
 
-def _stamped(columns: tuple[Column, ...], files: tuple[str, ...]) -> tuple[int, int]:
+def _details(session: SparkSession, name: tuple[str, ...]) -> dict[str, str]:
+    """What the catalog says of the table itself: whatever its columns are called, they stand above the heading."""
+    described = exp.Describe(this=exp.Table(this=_identifiers(name)), style="EXTENDED")
+    rows = [(row[0], row[1]) for row in session.sql(described.sql("spark")).collect()]
+    start = next((place for place, row in enumerate(rows) if row == (_HEADING, "")), len(rows))
+    found: dict[str, str] = {}
+    for key, value in rows[start + 1 :]:
+        found.setdefault(key, value)
+    return found
+
+
+def _look_at_delta(
+    session: SparkSession, table: TableConfig, name: tuple[str, ...], details: dict[str, str], at: Moment | None
+) -> Told:
+    place = _local(details.get("Location", ""))
+    if not place:
+        raise SiteError(
+            f"site {table.member}: table {table.name}: its catalog has it at {details.get('Location') or 'no place'}, "
+            "which is not on this machine",
+            member=table.member,
+        )
+    return look_at_delta(place, table, at)
+
+
+def _local(location: str) -> str:
+    """The path of a place on this machine; "" for any other."""
+    url = urlsplit(location)
+    return unquote(url.path) if url.scheme == "file" and url.netloc in ("", "localhost") else ""
+
+
+def _stamped(columns: tuple[Column, ...], files: Iterable[str]) -> tuple[int | None, int]:
     """Bytes, and a version that changes with the files on this machine, or with the names of others."""
     digest = xxhash.xxh3_64(repr(columns).encode())
-    size_bytes = 0
-    for file in files:
-        path = file.removeprefix("file://")
-        try:
-            status = os.stat(path) if path.startswith("/") else None
-        except OSError:
-            raise SiteError(f"file {os.path.basename(path)} is gone") from None
-        stamp = (status.st_size, status.st_mtime_ns) if status is not None else (0, 0)
-        size_bytes += stamp[0]
-        digest.update(os.fsencode(file) + b"\0%d %d\n" % stamp)
+    size_bytes: int | None = None
+    for path, file in sorted((_local(file), file) for file in files):
+        for each in _below(path) if path else ():
+            status = os.stat(each)
+            size_bytes = (size_bytes or 0) + status.st_size
+            digest.update(os.fsencode(each) + b"\0%d %d\n" % (status.st_size, status.st_mtime_ns))
+        if not path:
+            digest.update(os.fsencode(file) + b"\0\n")
     return size_bytes, digest.intdigest() & VERSION_MASK
+
+
+def _below(path: str) -> list[str]:
+    """A file, or the files of a directory: of some formats Spark knows no more."""
+    if not os.path.isdir(path):
+        return [path]
+    found = []
+    for folder, folders, files in os.walk(path):
+        folders[:] = sorted(each for each in folders if not is_hidden(each))
+        found += [os.path.join(folder, each) for each in sorted(files) if not is_hidden(each)]
+        if len(found) > FILES_MAX:
+            raise SiteError(f"more than {FILES_MAX} files under {path}")
+    return found

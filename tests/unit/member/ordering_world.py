@@ -25,8 +25,9 @@ from skerry.model.errors import SiteError
 from skerry.model.fragment import Plan, SparkFragment
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
+from skerry.model.names import Moment
 from skerry.model.results import Schema
-from skerry.model.sources import Moment, Told
+from skerry.model.sources import Told
 from skerry.model.table import Column
 from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
 from skerry.spark.slots import Slots
@@ -288,6 +289,9 @@ class Thread:
 
     def look(self, table: TableConfig, at: Moment | None) -> Told:
         raise SiteError(f"no engine knows {table.name}")
+
+    def tables_in(self, namespace: tuple[str, ...]) -> tuple[str, ...]:
+        return ()
 
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
         return ()

@@ -19,8 +19,9 @@ from skerry.member.sources import Sources
 from skerry.member.tables import LocalTables
 from skerry.model.config import TableConfig
 from skerry.model.errors import Cancelled, SiteError, SkerryError
+from skerry.model.names import Moment
 from skerry.model.results import Schema
-from skerry.model.sources import Moment, Storage, Told
+from skerry.model.sources import Storage, Told
 from skerry.model.table import Column, ColumnStats, PartStats
 from skerry.plan.observed import Observed
 from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
@@ -78,6 +79,9 @@ class Spark:
 
     def look(self, table: TableConfig, at: Moment | None) -> Told:
         raise SiteError(f"no engine knows {table.name}")
+
+    def tables_in(self, namespace: tuple[str, ...]) -> tuple[str, ...]:
+        return ()
 
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
         if self.unread is not None:
