@@ -1,4 +1,4 @@
-"""What servers of the tests need and this machine may lack: fetched once, or a reason why not. Files are under build/."""
+"""What servers of the tests need and this machine may lack: fetched once to build/, or a reason why not."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from typing import Any
 
@@ -14,9 +13,9 @@ import pyarrow.parquet as pq
 
 from skerry.catalog.listing import Listing, partitions
 from skerry.catalog.reads import Reads
-from skerry.catalog.stores import opened
+from skerry.catalog.stores import at_once, opened
 from skerry.model.errors import SiteError
-from skerry.model.limits import STORE_THREADS, Limits
+from skerry.model.limits import Limits
 from skerry.model.sources import Storage
 from skerry.model.table import Column
 
@@ -64,8 +63,7 @@ class Footers:
         """Those of the files, in their order; SiteError when one cannot be read."""
         if storage is None:
             return [self._reads.of(file, stamp) for file, stamp in zip(files, stamps, strict=True)]
-        with ThreadPoolExecutor(STORE_THREADS) as threads:  # each takes as long as the way to the store
-            return list(threads.map(partial(self._of_store, storage), files, stamps))
+        return at_once(partial(self._of_store, storage), files, stamps)
 
     def _of_store(self, storage: Storage, file: str, stamp: tuple[int, int]) -> Footer:
         return self._reads.of(file, stamp, storage)

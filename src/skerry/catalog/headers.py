@@ -7,6 +7,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -117,8 +118,10 @@ def _how(table: TableConfig, first: _Header, other: _Header) -> str:
 def _names(file: str, size_bytes: int, mtime_ns: int, form: _Form, storage: Storage | None) -> tuple[str, ...]:
     """() when there is no header that can be read here."""
     try:
-        bare = open(file, "rb") if storage is None else opened(file, storage)
-        with bare, gzip.open(bare) if file.endswith(".gz") else bare as plain:
+        with (
+            open(file, "rb") if storage is None else opened(file, storage) as bare,
+            gzip.open(bare) if file.endswith(".gz") else nullcontext(bare) as plain,
+        ):
             start = plain.read(_HEADER_BYTES)
     except FileNotFoundError:
         raise SiteError(f"file {os.path.basename(file)} is gone") from None

@@ -35,7 +35,8 @@ SELECT a.attname::text AS name,
   CASE WHEN t.typtype = 'd' AND b1.typtype = 'd' THEN b1.typtypmod WHEN t.typtype = 'd' THEN t.typtypmod
     ELSE a.atttypmod END AS modifier,
   a.attndims::int AS dims,
-  CASE WHEN l.collname = 'default' THEN COALESCE(to_jsonb(d)->>'datlocprovider', 'c') <> 'i' AND d.datcollate IN ({bytes})
+  CASE WHEN l.collname = 'default'
+    THEN COALESCE(to_jsonb(d)->>'datlocprovider', 'c') <> 'i' AND d.datcollate IN ({bytes})
     ELSE COALESCE(l.collname IN ({bytes}) AND l.collnamespace = 'pg_catalog'::regnamespace, true) END AS by_bytes,
   getdatabaseencoding()::text = 'UTF8' AS utf8,
   c.reltuples::float8 AS rows,
@@ -237,8 +238,8 @@ def _decimal(fact: Fact) -> str:
     digits, after, _ = _digits(fact)
     if digits > _DIGITS_MAX:
         raise SiteError(
-            f"column {fact.name} has {digits} digits, and Spark's numbers have {_DIGITS_MAX}: declare it in columns, as "
-            "string or as a decimal that holds its values"
+            f"column {fact.name} has {digits} digits, and Spark's numbers have {_DIGITS_MAX}: declare it in columns, "
+            "as string or as a decimal that holds its values"
         )
     return f"decimal({digits},{after})"
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.fs as fs
@@ -20,9 +21,10 @@ from skerry.config.rules import fixed_prefix, has_glob
 from skerry.config.secrets import read_secret
 from skerry.model.config import TableConfig
 from skerry.model.errors import SiteError
-from skerry.model.limits import STORE_ANSWER_S, STORE_CONNECT_S
+from skerry.model.limits import STORE_ANSWER_S, STORE_CONNECT_S, STORE_THREADS
 from skerry.model.sources import S3Store, Storage, split_url
 
+Answer = TypeVar("Answer")
 _SYSTEMS = 32
 # Arrow's words for what a store answered, and what they mean to whoever wrote skerry.yaml.
 _REASONS = (
@@ -103,6 +105,14 @@ def opened(file: str, storage: Storage | None) -> Any:
         return file
     system, name = system_of(file, storage)
     return system.open_input_file(name)
+
+
+def at_once(
+    look: Callable[[str, tuple[int, int]], Answer], files: Sequence[str], stamps: Sequence[tuple[int, int]]
+) -> list[Answer]:
+    """What each file gives, in their order: each takes as long as the way to the store."""
+    with ThreadPoolExecutor(STORE_THREADS) as threads:
+        return list(threads.map(look, files, stamps))
 
 
 def list_store(table: TableConfig, storage: Storage, files_max: int) -> Listing:

@@ -1,7 +1,7 @@
 """Tables of databases, read by Spark's JDBC source: its connections, what a table is now, and a relation of it.
 
-Spark's older way of JDBC (`format("jdbc")`): it hands on columns and plain conditions. The newer one, of catalogs, hands
-on casts, arithmetic and ORDER BY as well, which a database understands otherwise.
+Spark's older way of JDBC (`format("jdbc")`) hands on columns and plain conditions. The newer one, of catalogs, hands on
+casts, arithmetic and ORDER BY as well, which a database understands otherwise.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _PACKAGE = "org.postgresql:postgresql:42.7.7"
 _NO_DRIVER = re.compile(r"ClassNotFound|No suitable driver|org\.postgresql\.Driver")
 # PostgreSQL's words, and its driver's, for what is wrong with a database and not with the statement.
 _SAID = re.compile(
-    r"\b(ERROR|FATAL|PANIC): |Connection to \S+ refused|connection attempt failed|I/O error|This connection has been closed"
+    r"\b(ERROR|FATAL|PANIC): |Connection to \S+ refused|connection attempt failed|I/O error|connection has been closed"
 )
 _GONE = re.compile(r"(column|relation|schema) .* does not exist")
 _RANGES = ("smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz")
@@ -101,7 +101,8 @@ def database_fault(told: SkerryError, table: TableConfig) -> SkerryError:
     where = f"site {table.member}: table {table.name}: "
     said = told.message.removeprefix(where)
     if _NO_DRIVER.search(said):
-        said = f"its driver is not on this Spark: add {_PACKAGE if database.kind == POSTGRESQL else 'it'} to spark.packages"
+        package = _PACKAGE if database.kind == POSTGRESQL else "it"
+        said = f"its driver is not on this Spark: add {package} to spark.packages"
     elif "password authentication" in said:
         said = f"it refuses the password of {database.user} (check databases.{database.name}.password)"
     return SiteError(f"{where}database {database.name}: {said}", member=table.member)
@@ -189,9 +190,6 @@ def _connection(database: Database) -> dict[str, str]:
         "url": database.url,
         "fetchsize": str(JDBC_FETCH_ROWS),
         "preferTimestampNTZ": "true",
-        # Whether two parts of a table are one is for Spark to say, and an optimizer's hint is for nobody to give.
-        "pushDownAggregate": "false",
-        "pushDownLimit": "false",
     }
     if driver := database.driver or _DRIVERS.get(database.kind, ""):
         found["driver"] = driver

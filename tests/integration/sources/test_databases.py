@@ -1,4 +1,5 @@
-"""Tables of PostgreSQL: the same rows and answers as the same values in Parquet files, and what reaches the database."""
+# ruff: noqa: E501 (tables and lists of conditions)
+"""Tables of PostgreSQL: the rows and answers that the same values in Parquet files give, and what reaches the database."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ import skerry
 from skerry.client.dbapi import Connection
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
-from tests.servers.postgres import USER, Postgres
+from tests.servers.postgres import PASSWORD, USER, Postgres
 
 pytestmark = pytest.mark.spark
 
@@ -185,7 +186,8 @@ def test_columns_and_conditions_reach_the_database(connection: Connection, postg
     reads = [query for query in asked if "19990" in query]
     assert len(reads) == 3, asked  # the parts
     for query in reads:
-        assert re.match('SELECT "total" FROM ', query) and "\"name\" = 'n95'" in query
+        assert re.match('SELECT "total" FROM ', query)
+        assert "\"name\" = 'n95'" in query
     assert sum('"id" < ' in query or '"id" >= ' in query for query in reads) == 3
 
 
@@ -226,15 +228,23 @@ def refused(connection: Connection, sql: str) -> str:
     with pytest.raises(skerry.Error) as refusal:
         rows(connection, sql)
     text = str(refusal.value)
-    assert "\n" not in text and "PSQLException" not in text and "org." not in text and "wörd" not in text
+    assert "\n" not in text
+    assert "PSQLException" not in text
+    assert "org." not in text
+    assert "wörd" not in text
     return text
 
 
 def test_what_cannot_be_read_is_said_of_its_table_alone(connection: Connection) -> None:
     text = refused(connection, "SELECT * FROM wide_numbers")
-    assert "oslo" in text and "wide_numbers" in text and "n has 50 digits" in text and "columns" in text
+    assert "oslo" in text
+    assert "wide_numbers" in text
+    assert "n has 50 digits" in text
+    assert "columns" in text
     text = refused(connection, "SELECT * FROM missing")
-    assert "oslo" in text and "missing" in text and "database shop has no table sales.no_such" in text
+    assert "oslo" in text
+    assert "missing" in text
+    assert "database shop has no table sales.no_such" in text
     assert rows(connection, "SELECT x FROM copied") == [(1,)]
 
 

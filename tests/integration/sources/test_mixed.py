@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (tables and configuration)
 """TPC-H over four kinds of sources: files here, an object store, PostgreSQL and a catalog; and what crosses the links."""
 
 from __future__ import annotations

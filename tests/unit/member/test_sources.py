@@ -16,7 +16,7 @@ from skerry.model.config import TableConfig
 from skerry.model.errors import SiteError, UserError
 from skerry.model.limits import LOOKS_AT_ONCE, Limits
 from skerry.model.names import Moment, older_name
-from skerry.model.sources import CatalogTable, Pinned, Told
+from skerry.model.sources import CatalogTable, Pinned, Storage, Told
 from tests.unit.member.table_world import Spark
 
 
@@ -44,7 +44,7 @@ def test_a_catalog_that_hangs_holds_up_its_own_tables_alone(tmp_path: Path) -> N
     spark.gate = threading.Event()
 
     async def test() -> None:
-        sources = Sources(str(tmp_path), spark, Limits(look_s=0.2), looks, looks)
+        sources = Sources(str(tmp_path), Storage(), spark, Limits(look_s=0.2), looks, looks)
         asked = [table("t", "lake", "s", "t"), files, *(table(f"d{n}", "down", "s", "t") for n in range(4))]
         found = await sources.states(asked)
         assert isinstance(found["t"], Told)
@@ -66,7 +66,7 @@ def test_a_catalog_that_hangs_holds_up_its_own_tables_alone(tmp_path: Path) -> N
 def test_files_are_read_as_they_are_now(tmp_path: Path) -> None:
     looks = Workers("look", 1)
     files = TableConfig("oslo", older_name("files", Moment("version", 3)), "csv", ".")
-    found = asyncio.run(Sources(str(tmp_path), Spark(), Limits(), looks, looks).states([files]))
+    found = asyncio.run(Sources(str(tmp_path), Storage(), Spark(), Limits(), looks, looks).states([files]))
     looks.stop()
     with pytest.raises(UserError, match="site oslo: table files: its files are read as they are now"):
         raise next(iter(found.values()))  # type: ignore[misc]
