@@ -400,7 +400,7 @@ def store_path(text: str, *, is_below: bool, globs: bool) -> str:
     if is_remote(text):
         scheme, bucket, rest = split_url(text)
         if not STORE.fullmatch(bucket) and (bucket or scheme != "hdfs"):
-            raise Refused(f"{shown(text)} names no bucket, or holds a password; write s3a://bucket/folder")
+            raise Refused("names no bucket, or holds a password; write s3a://bucket/folder")
     elif text.startswith("/") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):
         raise Refused(f"{shown(text)} leads outside data_root")
     if not text.strip() or ".." in rest.split("/") or "\\" in rest or not text.isprintable():

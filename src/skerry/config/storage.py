@@ -6,7 +6,7 @@ import re
 
 from skerry.config import rules
 from skerry.config.secrets import read_place
-from skerry.config.yaml_nodes import Fields, Refused, shown
+from skerry.config.yaml_nodes import Fields, Refused
 from skerry.model.sources import S3Store, Storage
 
 STORAGE = ("s3",)
@@ -41,5 +41,5 @@ def read_storage(fields: Fields, base_dir: str) -> Storage:
 
 def _endpoint(text: str) -> str:
     if not re.fullmatch(r"https?://[^\s/@?#]+/?", text):
-        raise Refused(f"{shown(text)} is not an endpoint; write https://host:port")
+        raise Refused("is not an endpoint; write https://host:port")
     return text.rstrip("/")
