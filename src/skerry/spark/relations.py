@@ -44,10 +44,9 @@ def look(session: SparkSession, table: TableConfig, at: Moment | None) -> Told:
 
 def tables_in(session: SparkSession, namespace: tuple[str, ...]) -> tuple[str, ...]:
     """As the catalog spells them; no view of this session is among them."""
-    shown = exp.Show(this="TABLES", db=_identifiers(namespace))
-    return tuple(
-        sorted(row["tableName"] for row in session.sql(shown.sql("spark")).collect() if not row["isTemporary"])
-    )
+    shown = exp.Command(this="SHOW TABLES IN", expression=quoted(namespace))  # sqlglot has no tree of it
+    rows = session.sql(shown.sql("spark")).collect()
+    return tuple(sorted(row["tableName"] for row in rows if not row["isTemporary"]))
 
 
 def read_pinned(session: SparkSession, table: TableFiles, path_of: Callable[[str], str]) -> DataFrame:
