@@ -89,7 +89,7 @@ def _log(path: str, table: TableConfig) -> _Log:
 def _version_at(log: _Log, at: Moment, table: TableConfig) -> int:
     if at.kind == "version":
         if at.value not in log.commits and at.value not in log.checkpoints:
-            raise _no_version(table, f"version {at.value}", log)
+            raise _no_version(table, log)
         return at.value
     latest = None
     since_us = 0
@@ -99,16 +99,17 @@ def _version_at(log: _Log, at: Moment, table: TableConfig) -> int:
             break
         latest = version
     if latest is None:
-        raise _no_version(table, "version of that time", log)
+        raise _no_version(table, log)
     return latest
 
 
-def _no_version(table: TableConfig, what: str, log: _Log) -> UserError:
+def _no_version(table: TableConfig, log: _Log) -> UserError:
     first = min((*log.commits, *log.checkpoints))
-    return UserError(
-        f"site {table.member}: table {table.name} has no {what}; its log has those from {first} to {log.latest}",
-        member=table.member,
-    )
+    text = f"site {table.member}: table {table.name}: its log has versions {first} to {log.latest}"
+    if log.commits:
+        begun = dt.datetime.fromtimestamp(_committed_us(log, min(log.commits)) // 1_000_000, dt.UTC)
+        text += f", since {begun:%Y-%m-%d %H:%M:%S} UTC"
+    return UserError(text, member=table.member)
 
 
 def _committed_us(log: _Log, version: int) -> int:

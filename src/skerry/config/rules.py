@@ -39,7 +39,7 @@ PACKAGES = {
     "delta": ("delta-spark", "io.delta:delta-spark_4.2_2.13:4.4.0"),
     "avro": ("spark-avro", "org.apache.spark:spark-avro_2.13:4.1.1"),
 }
-CATALOG_TYPES = ("hive", "iceberg", "jdbc")
+CATALOG_TYPES = ("hive", "jdbc")
 CODECS = ("auto", "none", "lz4", "zstd")
 # A member is a schema in SQL: these mean something else to Spark, to Skerry or to a tool.
 SCHEMAS = "default global_temp information_schema pg_catalog session skerry spark_catalog sys system temp"

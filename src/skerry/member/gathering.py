@@ -31,6 +31,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     files: TableFiles
     part: TablePart
+    is_scanned: bool = True  # whether Spark may read all of it for statistics: not where nobody knows how much it is
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -96,7 +97,7 @@ class Gathering:
         snapshot = self._current(name)
         if self._done.get(name) == snapshot.files.version:
             return False
-        if snapshot.part.stats is not None and snapshot.files.pinned is not None:
+        if not snapshot.is_scanned or (snapshot.part.stats is not None and snapshot.files.pinned is not None):
             return False  # its source has told them
         return snapshot.files.format == "parquet" or bool(self._to_scan(snapshot))
 

@@ -291,7 +291,7 @@ class LocalTables:
             files_version=told.version,
             stats=told.stats or (kept.stats if kept is not None else None),
         )
-        snapshot = Snapshot(files, part)
+        snapshot = Snapshot(files, part, is_scanned=told.size_bytes is not None)
         if table.name in self._member.tables:
             self._keep(snapshot)
         return snapshot

@@ -32,7 +32,7 @@ class Leaves(StrEnum):
 
 
 class CatalogConfig(msgspec.Struct, frozen=True):
-    """A catalog of a site's Spark. `kind`: "hive", "delta", "iceberg", "jdbc", or a class of the user's.
+    """A catalog of a site's Spark. `kind`: "hive", "jdbc", or a class of the user's.
 
     `settings` and `secrets`: of Spark, without their common beginning `spark.sql.catalog.<name>.`
     """

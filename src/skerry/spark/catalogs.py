@@ -15,7 +15,6 @@ from skerry.model.errors import SiteError
 
 DELTA = "delta-spark"  # the artifact, and how its jar's name begins
 CLASSES = {
-    "iceberg": "org.apache.iceberg.spark.SparkCatalog",
     "jdbc": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
 }
 # Its own words for what is set for all of Spark, not under the catalog's name.
@@ -49,8 +48,6 @@ def catalog_conf(catalogs: Sequence[CatalogConfig], packages: Sequence[str], jar
             conf["spark.sql.catalogImplementation"] = "hive"
         else:
             conf[f"spark.sql.catalog.{catalog.name}"] = CLASSES.get(catalog.kind, catalog.kind)
-        if catalog.kind == "iceberg":  # a catalog that remembers tables would not say what they are now
-            conf[f"spark.sql.catalog.{catalog.name}.cache-enabled"] = "false"
         conf |= {_key(catalog, key): value for key, value in catalog.settings.items()}
     return conf
 

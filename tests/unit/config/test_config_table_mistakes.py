@@ -55,7 +55,7 @@ MISTAKES = {
         ],
     ),
     "a catalog at Sail": (
-        member("spark: {sail: true}, catalogs: {lake: {type: iceberg}}"),
+        member("spark: {sail: true}, catalogs: {lake: {type: jdbc}}"),
         [
             "3:47: members.oslo.catalogs: Sail has no catalogs that Skerry reads; use Apache Spark at this member, "
             "or name files by path"
