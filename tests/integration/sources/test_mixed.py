@@ -38,7 +38,7 @@ TABLES = {
     "here": "{{format: parquet, path: {name}}}",
     "store": "{{format: parquet, path: 's3a://tpch/{name}'}}",
     "database": "{{database: shop, table: {name}{partition}}}",
-    "catalog": "{{table: tpch_{name}}}",
+    "catalog": "{{table: default.tpch_{name}}}",
 }
 MEMBER = """
   {name}:
