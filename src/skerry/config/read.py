@@ -284,6 +284,8 @@ def _table(
     is_versioned = format_ in rules.FORMATS_VERSIONED
     if is_versioned:
         check_versioned(fields, format_, spark)
+        if is_remote(path):
+            item.wrong(f"a {format_} table in a store is read through a catalog; name it with table")
     elif format_ == "avro":
         check_package(fields, "avro", spark)
     return TableConfig(

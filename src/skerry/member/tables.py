@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 import xxhash
@@ -29,6 +30,8 @@ from skerry.model.names import base_of, older_name, schema_of, split_older
 from skerry.model.sources import CatalogTable, JdbcTable, Told
 from skerry.model.table import Column, PartStats, TablePart
 from skerry.spark.engine import Engine, TableFiles
+
+Stats = TypeVar("Stats", PartStats, PartStats | None)
 
 # Where CSV and JSON keep a record that is not as it should be, unless an option or setting names another column.
 _CORRUPT = "_corrupt_record"
@@ -220,10 +223,7 @@ class LocalTables:
             stats = PartStats(
                 tuple(msgspec.structs.replace(c, nulls=None, is_exact=False) for c in stats.columns), stats.source
             )
-        if self.find(name).leaves is Leaves.NEVER:  # and neither do its values
-            stats = PartStats(
-                tuple(msgspec.structs.replace(c, low=None, high=None) for c in stats.columns), stats.source
-            )
+        stats = _may_leave(self.find(name), stats)
         if known.part.rows is None and rows is not None:  # its source did not say
             known = msgspec.structs.replace(known, part=msgspec.structs.replace(known.part, rows=rows))
         before = known.part.stats or PartStats(())
@@ -289,7 +289,7 @@ class LocalTables:
             size_bytes=UNTOLD_PART_BYTES if told.size_bytes is None else told.size_bytes,
             schema_version=schema_version(columns),
             files_version=told.version,
-            stats=told.stats or (kept.stats if kept is not None else None),
+            stats=_may_leave(table, told.stats or (kept.stats if kept is not None else None)),
         )
         snapshot = Snapshot(files, part, is_scanned=told.size_bytes is not None)
         if table.name in self._member.tables:
@@ -339,6 +339,14 @@ class LocalTables:
         snapshot = Snapshot(files, part)
         self._keep(snapshot)
         return snapshot
+
+
+def _may_leave(table: TableConfig, stats: Stats) -> Stats:
+    """Statistics as others are told them: if rows never leave, neither do their values."""
+    if stats is None or table.leaves is not Leaves.NEVER:
+        return stats
+    columns = tuple(msgspec.structs.replace(column, low=None, high=None) for column in stats.columns)
+    return msgspec.structs.replace(stats, columns=columns)
 
 
 class Reading:

@@ -111,14 +111,16 @@ class Spark:
 class World:
     """The tables of one member; another world of the same folder is the member started again."""
 
-    def __init__(self, folder: Path, table: str = "", state: str = "", **limits: float) -> None:
+    def __init__(self, folder: Path, table: str = "", state: str = "", database: str = "", **limits: float) -> None:
+        """`table`: more of it; with a `database`, all of it."""
         self.folder = folder
         if not (folder / "t").exists():
             (folder / "t").mkdir()
             self.write("a", "1,a\n2,b\n3,\n")
         config = parse(
             f"cluster: c\ndata_root: {folder}\nlimits: {json.dumps(limits)}\n{f'state: {state}' if state else ''}\n"
-            f"members: {{oslo: {{address: 'h:1', tables: {{t: {{format: csv, path: t, {table}}}}}}}}}",
+            f"members: {{oslo: {{address: 'h:1', {f'databases: {{shop: {{jdbc: {database}}}}},' if database else ''}"
+            f" tables: {{t: {{{table if database else f'format: csv, path: t, {table}'}}}}}}}}}",
             base_dir=folder,
         )
         self.spark = Spark()
