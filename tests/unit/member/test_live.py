@@ -1,4 +1,4 @@
-"""Tables of databases: their rows change and their version does not; what is told of them, and how often they are asked."""
+"""Tables of databases, whose rows change and versions do not: what is told of them, and how often they are asked."""
 
 from __future__ import annotations
 
