@@ -53,7 +53,7 @@ class Store:
 
     def stop(self) -> None:
         if self._process is not None:
-            self._process.terminate()
+            self._process.kill()  # in order it takes half a minute, and what was answered is kept
             self._process.wait(60)
             self._process = None
 

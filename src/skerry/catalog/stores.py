@@ -20,7 +20,7 @@ from skerry.catalog.listing import Listing, ListingError, is_hidden, version_of
 from skerry.config.rules import fixed_prefix, has_glob
 from skerry.config.secrets import read_secret
 from skerry.model.config import TableConfig
-from skerry.model.errors import SiteError
+from skerry.model.errors import SiteError, SkerryError
 from skerry.model.limits import STORE_ANSWER_S, STORE_CONNECT_S, STORE_THREADS
 from skerry.model.sources import S3Store, Storage, split_url
 
@@ -34,12 +34,23 @@ _REASONS = (
         "the store says that the credentials have expired",
     ),
     (
-        re.compile(r"ACCESS_DENIED|SIGNATURE_DOES_NOT_MATCH|INVALID_ACCESS_KEY|UNRECOGNIZED_CLIENT|HTTP status 40[13]"),
+        re.compile(
+            r"ACCESS_DENIED|SIGNATURE_DOES_NOT_MATCH|INVALID_ACCESS_KEY|UNRECOGNIZED_CLIENT|HTTP status 40[13]"
+            r"|AccessDenied|SignatureDoesNotMatch|InvalidAccessKeyId|Status Code: 40[13]"
+            r"|40[13] (Forbidden|Unauthorized)"
+        ),
         "the store refuses the credentials",
     ),
     (
-        re.compile(r"NETWORK_CONNECTION|curlCode|Could not connect|REQUEST_TIMEOUT|Couldn't resolve"),
+        re.compile(
+            r"NETWORK_CONNECTION|curlCode|Could not connect|REQUEST_TIMEOUT|Couldn't resolve"
+            r"|Unable to execute HTTP request|error sending request"
+        ),
         "the store does not answer",
+    ),
+    (
+        re.compile(r"S3AFileSystem not found|No FileSystem for scheme"),
+        "this Spark has no jars for such files (spark.packages; org.apache.hadoop:hadoop-aws:3.5.0 for s3a)",
     ),
 )
 _DO = "check members.{member}.storage, the store's own rights, and the path"
@@ -171,11 +182,19 @@ def _matches(steps: list[str], pattern: list[str]) -> bool:
 
 def reason_of(error: BaseException, url: str) -> str:
     """What is wrong, in our words where they are known: a store's may quote what it was sent."""
-    text = str(error)
-    for words, reason in _REASONS:
-        if words.search(text):
-            return reason.format(bucket=split_url(url)[1])
-    return text.splitlines()[0][:300].lower()
+    return _known(str(error), url) or str(error).splitlines()[0][:300].lower()
+
+
+def _known(text: str, url: str) -> str:
+    return next((reason.format(bucket=split_url(url)[1]) for words, reason in _REASONS if words.search(text)), "")
+
+
+def store_fault(told: SkerryError, table: str, member: str, root: str) -> SkerryError:
+    """The error of an engine that read a table of a store; in our words if it is the store's."""
+    reason = _known(told.message, root) if isinstance(told, SiteError) else ""
+    if not reason:
+        return told
+    return SiteError(f"table {table}: {root}: {reason} ({_DO.format(member=member)})", member=told.member)
 
 
 def spark_conf(storage: Storage) -> dict[str, str]:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from skerry.catalog.stores import spark_secrets
+from skerry.catalog.stores import spark_secrets, store_fault
 from skerry.exchange.intake import SinkRow
 from skerry.model import trace
 from skerry.model.config import TableConfig
@@ -236,7 +236,7 @@ class SessionEngine(ABC):
         except SqlError as error:  # a column's type: nobody wrote a statement
             raise SiteError(f"table {table.table}: {error.message}", suggestion=error.suggestion) from None
         except SPARK_ERRORS as error:
-            raise self._unread(table.table, error) from self._cause(error)
+            raise _store_told(self._unread(table.table, error), table) from self._cause(error)
 
     def count_rows(self, table: TableFiles) -> int:
         try:
@@ -244,7 +244,7 @@ class SessionEngine(ABC):
             with self._views.lease({"t": table}) as names:
                 return self._spark().table(names["t"]).count()
         except SPARK_ERRORS as error:
-            raise self._unread(table.table, error) from self._cause(error)
+            raise _store_told(self._unread(table.table, error), table) from self._cause(error)
 
     def run(self, job: Job, on_schema: Callable[[Schema], None]) -> JobResult:
         names: dict[str, str] = {}
@@ -277,6 +277,8 @@ class SessionEngine(ABC):
                 if not job.is_optional and not isinstance(error, SkerryError):
                     trace.emit(_failed(job, error), self._cause(error))
                 told = self._hidden(translate(error, names, engine=self.name))
+                for table in job.tables.values():
+                    told = _store_told(told, table)
                 raise job_fault(told, job.tables.values()) from self._cause(error)
 
     def cancel(self, tag: str) -> None:
@@ -402,6 +404,10 @@ def with_views(sql: str, views: Mapping[str, str]) -> str:
         return sql
     placeholders = "|".join(re.escape(placeholder) for placeholder in sorted(views, key=len, reverse=True))
     return re.sub(rf"\b({placeholders})\b", lambda match: views[match[1]], sql)
+
+
+def _store_told(told: SkerryError, table: TableFiles) -> SkerryError:
+    return told if table.storage is None else store_fault(told, table.table, table.member, table.root)
 
 
 def _failed(job: Job, error: BaseException) -> trace.SparkFailed:

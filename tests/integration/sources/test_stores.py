@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 import skerry
+from skerry.cli.check import checked
 from skerry.client.dbapi import Connection
+from skerry.model.errors import ConfigError
 from skerry.model.sources import S3Store, Secret, Storage
 from skerry.spark import SparkSettings, start_engine
 from skerry.spark.engine import Engine
@@ -131,6 +133,23 @@ def lake_for_sail(lake: Store) -> Iterator[Engine]:
         engine = start_engine(SparkSettings(sail=True, storage=Storage(where)))
     yield engine
     engine.stop()
+
+
+@pytest.mark.sail
+def test_check_looks_into_the_store(lake_for_sail: Engine, lake: Store, tmp_path: Path) -> None:
+    cluster_of(lake, lake_for_sail, tmp_path, spark="{sail: true}")
+    with pytest.raises(ConfigError) as caught:
+        checked(str(tmp_path / "skerry.yaml"))
+    told = caught.value.message.splitlines()
+    assert len(told) == 4, told
+    for words in (
+        "tables.orders.path: Sail makes no columns of directories",
+        "tables.globbed.path: Sail makes no columns of directories",
+        "tables.nothing.path: no file under s3a://lake/tables/empty",
+        "tables.no_bucket.path: s3a://no-such-bucket/t: there is no bucket no-such-bucket",
+    ):
+        assert any(words in line for line in told), told
+    assert SECRET not in caught.value.message
 
 
 @pytest.mark.sail

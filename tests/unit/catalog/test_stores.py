@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from skerry.catalog.stores import _is_named, reason_of, sail_environment, spark_conf, spark_secrets
+from skerry.catalog.stores import _is_named, reason_of, sail_environment, spark_conf, spark_secrets, store_fault
+from skerry.model.errors import SiteError
 from skerry.model.sources import S3Store, Secret, Storage, url_of
 
 NAMED = {
@@ -41,6 +42,14 @@ REASONS = {
     "AWS Error INVALID_ACCESS_KEY_ID during ListObjectsV2: the key AKIA": "refuses the credentials",
     "AWS Error NETWORK_CONNECTION during HeadObject operation: curlCode: 7, Could not connect": "does not answer",
 }
+
+
+def test_what_an_engine_says_of_a_store_names_the_table() -> None:
+    said = SiteError("Spark failed: s3a://b/t/a: getFileStatus: (Service: S3, Status Code: 403, Request ID: 46)")
+    told = store_fault(said, "orders", "oslo", "s3a://b/t")
+    assert told.message.startswith("table orders: s3a://b/t: the store refuses the credentials (check members.oslo.")
+    other = SiteError("Spark ran out of memory")
+    assert store_fault(other, "orders", "oslo", "s3a://b/t") is other
 
 
 @pytest.mark.parametrize("said", REASONS)
