@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 
 from skerry.catalog.agreement import disagreement, is_merged
+from skerry.catalog.deltalog import look as look_at_delta
 from skerry.catalog.footers import Footers, columns_of
 from skerry.catalog.headers import header_difference
 from skerry.catalog.listing import ListingError, list_table, unread_by_sail
@@ -12,6 +14,7 @@ from skerry.config.yaml_nodes import Notes
 from skerry.model.columns import difference
 from skerry.model.config import Config, TableConfig
 from skerry.model.errors import SiteError
+from skerry.model.sources import VersionedFolder, is_remote
 from skerry.model.table import Column
 
 
@@ -30,7 +33,8 @@ def check_files(
         if members is not None and member.name not in members:
             continue
         for table in member.tables.values():
-            if not table.is_listed:  # only the site's Spark can tell
+            if not table.is_listed:  # only the site's Spark can tell its columns
+                _check_folder(config, table, notes)
                 continue
             columns = _columns(config, table, footers, notes, is_sail=member.spark is not None and member.spark.sail)
             if not columns:
@@ -42,6 +46,14 @@ def check_files(
                 text = f"not the columns that {known_member} has: {how}"
                 notes.note(f"{table.key}.{'columns' if table.columns else 'path'}", text)
     return found
+
+
+def _check_folder(config: Config, table: TableConfig, notes: Notes) -> None:
+    if isinstance(table.source, VersionedFolder) and not is_remote(table.path):
+        try:
+            look_at_delta(os.path.normpath(os.path.join(config.data_root, table.path)), table, None)
+        except ListingError as error:
+            notes.note(f"{table.key}.path", error.reason.removesuffix(f" (check {table.key}.path)"))
 
 
 def _columns(
