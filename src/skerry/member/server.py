@@ -172,7 +172,8 @@ class Member:
         self.observed = Observed(self.limits.observed_edges)
         self._keeping = Keeping(config, self.name, self.observed, self.workers, self.own)
         own, jobs, changed = config.member(self.name), self.jobs, self._statistics_changed
-        sources = Sources(config.data_root, self.engine, self.limits, self.workers, self.looks)
+        is_sail = own.spark is not None and own.spark.sail
+        sources = Sources(config.data_root, self.engine, self.limits, self.workers, self.looks, is_sail=is_sail)
         self.tables = LocalTables(
             config, own, self.engine, sources, self.workers, jobs, self._lull, self.own, changed, self._keeping
         )

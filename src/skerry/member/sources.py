@@ -30,7 +30,17 @@ class Sources:
     A look whose time is up goes on in its thread until its source answers; then the next one has its turn.
     """
 
-    def __init__(self, data_root: str, engine: Engine | None, limits: Limits, files: Workers, looks: Workers) -> None:
+    def __init__(
+        self,
+        data_root: str,
+        engine: Engine | None,
+        limits: Limits,
+        files: Workers,
+        looks: Workers,
+        *,
+        is_sail: bool = False,
+    ) -> None:
+        self._is_sail = is_sail
         self._data_root = data_root
         self._engine = engine
         self._limits = limits
@@ -95,7 +105,15 @@ class Sources:
         if isinstance(table.source, VersionedFolder) and table.format == "delta" and not is_remote(table.path):
             path = os.path.normpath(os.path.join(self._data_root, table.path))
             check_inside(self._data_root, path, table)
-            return look_at_delta(path, table, at)
+            told = look_at_delta(path, table, at)
+            if self._is_sail and told.needs != ():  # it says nothing of what it does not know, and reads other rows
+                what = ", ".join(told.needs) if told.needs else "a log that Skerry cannot read"
+                raise SiteError(
+                    f"site {table.member}: table {table.name}: Sail reads no Delta table with {what}; use Apache Spark "
+                    "at this member",
+                    member=table.member,
+                )
+            return told
         return self._engine.look(table, at)
 
 
