@@ -50,13 +50,13 @@ class Sources:
 
     async def states(self, tables: Sequence[TableConfig]) -> Mapping[str, State | SkerryError]:
         """By name, which says the version too; files are listed in one go of one thread: most queries need no more."""
+        asked = [table for table in tables if not table.is_listed]
+        if not asked:
+            return await self._files.run(self._list, tables)
         plain = [table for table in tables if table.is_listed]
-        found: dict[str, State | SkerryError] = {}
-        if plain:
-            found |= await self._files.run(self._list, plain)
-        if asked := [table for table in tables if not table.is_listed]:
-            answers = await asyncio.gather(*(self._told(table) for table in asked))
-            found |= {table.name: answer for table, answer in zip(asked, answers, strict=True)}
+        found = await self._files.run(self._list, plain) if plain else {}
+        answers = await asyncio.gather(*(self._told(table) for table in asked))
+        found |= {table.name: answer for table, answer in zip(asked, answers, strict=True)}
         return found
 
     def _list(self, tables: Sequence[TableConfig]) -> dict[str, State | SkerryError]:
