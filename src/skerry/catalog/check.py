@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 
 from skerry.catalog.agreement import asked_of, disagreement, is_merged
+from skerry.catalog.deltalog import look as look_at_delta
 from skerry.catalog.footers import Footers, columns_of
 from skerry.catalog.headers import header_difference
 from skerry.catalog.listing import ListingError, list_table, unread_by_sail
@@ -13,7 +15,7 @@ from skerry.config.yaml_nodes import Notes
 from skerry.model.columns import difference
 from skerry.model.config import Config, SparkConfig, TableConfig
 from skerry.model.errors import SiteError
-from skerry.model.sources import PlainFiles
+from skerry.model.sources import PlainFiles, VersionedFolder, is_remote
 from skerry.model.table import Column
 
 
@@ -33,6 +35,7 @@ def check_files(
             continue
         for table in member.tables.values():
             if not isinstance(table.source, PlainFiles):  # only the site's Spark can tell
+                _check_folder(config, table, notes)
                 continue
             assert member.spark is not None, "lite members have no tables"
             columns = _columns(config, table, member.spark, footers, notes)
@@ -45,6 +48,14 @@ def check_files(
                 text = f"not the columns that {known_member} has: {how}"
                 notes.note(f"{table.key}.{'columns' if table.columns else 'path'}", text)
     return found
+
+
+def _check_folder(config: Config, table: TableConfig, notes: Notes) -> None:
+    if isinstance(table.source, VersionedFolder) and not is_remote(table.path):
+        try:
+            look_at_delta(os.path.normpath(os.path.join(config.data_root, table.path)), table, None)
+        except ListingError as error:
+            notes.note(f"{table.key}.path", error.reason.removesuffix(f" (check {table.key}.path)"))
 
 
 def _columns(

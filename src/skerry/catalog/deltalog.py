@@ -132,9 +132,10 @@ def _commit_file(folder: str, version: int) -> str:
 def _told(path: str, version: int, stamp: tuple[int, int]) -> Told:
     """Without the source: many may have one folder. What cannot be read is not known; the engine says what is wrong."""
     named = xxhash.xxh3_64_intdigest(f"{version} {stamp}".encode()) & VERSION_MASK
-    told = Told(named, Pinned(VersionedFolder(), "delta"))
+    told = Told(named, Pinned(VersionedFolder(), "delta"), needs=None)
     try:
         state = _State(path, version)
+        told = msgspec.structs.replace(told, needs=state.needs)
         return msgspec.structs.replace(told, size_bytes=state.size_bytes(), rows=state.rows(), stats=state.stats())
     except (_Missing, OSError, ArithmeticError, RecursionError, pa.ArrowException, *_OTHER_FORM):
         return told
@@ -148,6 +149,7 @@ class _State:
         self.adds: dict[tuple[str, str], dict[str, Any]] = {}
         self.schema: list[dict[str, Any]] = []
         self.partitions: frozenset[str] = frozenset()
+        self.needs: tuple[str, ...] = ()
         self._left = DELTA_LOG_BYTES
         start = self._checkpoint(version)
         for number in range(start, version + 1):
@@ -168,7 +170,7 @@ class _State:
         schema = pq.read_schema(file)
         if "sidecar" in schema.names:
             raise _Missing
-        for batch in pq.ParquetFile(file).iter_batches(columns=["metaData", "add"]):
+        for batch in pq.ParquetFile(file).iter_batches(columns=["metaData", "protocol", "add"]):
             for row in batch.to_pylist():
                 self._apply(row)
         return max(usable) + 1
@@ -191,6 +193,9 @@ class _State:
             self.adds[_file_of(add)] = add
         elif (remove := action.get("remove")) is not None:
             self.adds.pop(_file_of(remove), None)
+        elif (protocol := action.get("protocol")) is not None:
+            older = ("columnMapping",) if protocol["minReaderVersion"] == 2 else ()
+            self.needs = tuple(sorted(map(str, protocol.get("readerFeatures") or older)))
         elif (metadata := action.get("metaData")) is not None:
             self.schema = json.loads(metadata["schemaString"])["fields"]
             self.partitions = frozenset(metadata.get("partitionColumns") or ())

@@ -50,12 +50,12 @@ from skerry.member.transactions import Transactions
 from skerry.model import trace
 from skerry.model.caller import Caller
 from skerry.model.commits import Part
+from skerry.model.config import SparkConfig
 from skerry.model.errors import SiteError, SiteStopping, SkerryError
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import LOOK_THREADS
 from skerry.model.rights import Rights
-from skerry.model.sources import Storage
 from skerry.model.version import __version__
 from skerry.plan.admission import home_of
 from skerry.plan.cache import PlanCache
@@ -173,8 +173,9 @@ class Member:
         self.observed = Observed(self.limits.observed_edges)
         self._keeping = Keeping(config, self.name, self.observed, self.workers, self.own)
         own, jobs, changed = config.member(self.name), self.jobs, self._statistics_changed
-        storage = own.spark.storage if own.spark is not None else Storage()
-        sources = Sources(config.data_root, storage, self.engine, self.limits, self.workers, self.looks)
+        spark = own.spark or SparkConfig()
+        files, looks = self.workers, self.looks
+        sources = Sources(config.data_root, spark.storage, self.engine, self.limits, files, looks, is_sail=spark.sail)
         self.tables = LocalTables(
             config, own, self.engine, sources, self.workers, jobs, self._lull, self.own, changed, self._keeping
         )

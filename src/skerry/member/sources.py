@@ -37,8 +37,17 @@ class Sources:
     """
 
     def __init__(
-        self, data_root: str, storage: Storage, engine: Engine | None, limits: Limits, files: Workers, looks: Workers
+        self,
+        data_root: str,
+        storage: Storage,
+        engine: Engine | None,
+        limits: Limits,
+        files: Workers,
+        looks: Workers,
+        *,
+        is_sail: bool = False,
     ) -> None:
+        self._is_sail = is_sail
         self._data_root = data_root
         self._storage = storage
         self._engine = engine
@@ -51,13 +60,13 @@ class Sources:
 
     async def states(self, tables: Sequence[TableConfig]) -> Mapping[str, State | SkerryError]:
         """By name, which says the version too; files are listed in one go of one thread: most queries need no more."""
+        asked = [table for table in tables if not table.is_listed]
+        if not asked:
+            return await self._files.run(self._list, tables)
         plain = [table for table in tables if table.is_listed]
-        found: dict[str, State | SkerryError] = {}
-        if plain:
-            found |= await self._files.run(self._list, plain)
-        if asked := [table for table in tables if not table.is_listed]:
-            answers = await asyncio.gather(*(self._told(table) for table in asked))
-            found |= {table.name: answer for table, answer in zip(asked, answers, strict=True)}
+        found = await self._files.run(self._list, plain) if plain else {}
+        answers = await asyncio.gather(*(self._told(table) for table in asked))
+        found |= {table.name: answer for table, answer in zip(asked, answers, strict=True)}
         return found
 
     def _list(self, tables: Sequence[TableConfig]) -> dict[str, State | SkerryError]:
@@ -135,7 +144,15 @@ class Sources:
         if isinstance(table.source, VersionedFolder) and table.format == "delta" and not is_remote(table.path):
             path = os.path.normpath(os.path.join(self._data_root, table.path))
             check_inside(self._data_root, path, table)
-            return look_at_delta(path, table, at)
+            told = look_at_delta(path, table, at)
+            if self._is_sail and told.needs != ():  # it says nothing of what it does not know, and reads other rows
+                what = ", ".join(told.needs) if told.needs else "a log that Skerry cannot read"
+                raise SiteError(
+                    f"site {table.member}: table {table.name}: Sail reads no Delta table with {what}; use Apache Spark "
+                    "at this member",
+                    member=table.member,
+                )
+            return told
         return self._engine.look(table, at)
 
 

@@ -30,7 +30,7 @@ def older_name(table: str, at: Moment) -> str:
 
 def split_older(name: str) -> tuple[str, Moment | None]:
     """The table, and which version of it; None: as it is now."""
-    found = _OLDER.fullmatch(name)
+    found = _OLDER.fullmatch(name) if " " in name else None
     if found is None:
         return name, None
     return found[1], Moment("version" if found[2].lower() == "version" else "timestamp", int(found[3]))
@@ -38,7 +38,7 @@ def split_older(name: str) -> tuple[str, Moment | None]:
 
 def base_of(name: str) -> str:
     """The table whose version it is: who may read the one may read the other."""
-    return split_older(name)[0] if " " in name else name
+    return split_older(name)[0]
 
 
 def schema_of(name: str) -> str:

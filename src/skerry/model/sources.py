@@ -98,7 +98,8 @@ class Told(msgspec.Struct, frozen=True):
     """What a source that is no list of files says of itself, without a look at its rows.
 
     `version` changes whenever rows or columns do, as far as the source can tell. `columns`: () if the engine is to find
-    them. `size_bytes`, `rows`, `stats`: None if the source does not know.
+    them. `size_bytes`, `rows`, `stats`: None if the source does not know. `needs`: what a reader must know besides the
+    plain format; None: nobody can tell.
     """
 
     version: int
@@ -107,6 +108,7 @@ class Told(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...] = ()
     rows: int | None = None
     stats: PartStats | None = None
+    needs: tuple[str, ...] | None = ()
 
 
 REMOTE = ("s3a", "abfss", "abfs", "gs", "hdfs")

@@ -17,7 +17,6 @@ from skerry.model.config import TableConfig
 from skerry.model.errors import InternalError, SiteError, UserError
 from skerry.model.names import Moment
 from skerry.model.sources import CatalogTable, JdbcTable, Pinned, PlainFiles, Told, VersionedFolder
-from skerry.model.table import Column
 from skerry.spark.engine import TableFiles
 from skerry.spark.jdbc import look_at_database, read_database
 from skerry.spark.types import columns_of
@@ -91,7 +90,7 @@ def _look_at_catalog(session: SparkSession, table: TableConfig, name: tuple[str,
     columns = columns_of(frame.schema)
     # What a view stands for may be of any format.
     files = [] if details.get("Type", "").upper().endswith("VIEW") else frame.inputFiles()
-    size_bytes, version = _stamped(columns, files)
+    size_bytes, version = _stamped((columns, sorted(details.items())), files)
     return Told(version, Pinned(table.source, "catalog"), size_bytes, columns)
 
 
@@ -125,7 +124,7 @@ def _local(location: str) -> str:
     return unquote(url.path) if url.scheme == "file" and url.netloc in ("", "localhost") else ""
 
 
-def _stamped(columns: tuple[Column, ...], files: Iterable[str]) -> tuple[int | None, int]:
+def _stamped(described: object, files: Iterable[str]) -> tuple[int | None, int]:
     """Bytes, and a version that changes with the files on this machine, or with the names of others.
 
     Where no file is known, or only a folder elsewhere, nothing tells whether it has changed: each look is a version of
@@ -133,7 +132,7 @@ def _stamped(columns: tuple[Column, ...], files: Iterable[str]) -> tuple[int | N
     """
     files = list(files)
     is_known = bool(files) and all(_local(file) or "." in os.path.basename(file) for file in files)
-    digest = xxhash.xxh3_64(repr((columns, () if is_known else time.time_ns())).encode())
+    digest = xxhash.xxh3_64(repr((described, () if is_known else time.time_ns())).encode())
     size_bytes: int | None = None
     for path, file in sorted((_local(file), file) for file in files):
         for each in _below(path) if path else ():

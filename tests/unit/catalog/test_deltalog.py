@@ -107,6 +107,7 @@ def test_a_checkpoint_stands_for_the_commits_before_it(tmp_path: Path) -> None:
                     ]
                 ),
             ),
+            ("protocol", pa.struct([("minReaderVersion", pa.int32()), ("readerFeatures", pa.list_(pa.string()))])),
         ]
     )
     pq.write_table(pa.Table.from_pylist(list(row), schema), tmp_path / "_delta_log" / f"{2:020d}.checkpoint.parquet")
@@ -152,6 +153,17 @@ def test_a_time_finds_the_version_of_then(tmp_path: Path) -> None:
         at(-1)
     with pytest.raises(UserError, match=r"site oslo: table stock: its log has versions 0 to 2, "):
         look(str(tmp_path), TABLE, Moment("version", 3))
+
+
+def test_the_log_says_what_a_reader_must_know(tmp_path: Path) -> None:
+    commit(tmp_path, 0, METADATA, {"protocol": {"minReaderVersion": 1}})
+    assert look(str(tmp_path), TABLE, None).needs == ()
+    commit(tmp_path, 1, {"protocol": {"minReaderVersion": 2}})
+    assert look(str(tmp_path), TABLE, None).needs == ("columnMapping",)
+    commit(tmp_path, 2, {"protocol": {"minReaderVersion": 3, "readerFeatures": ["timestampNtz", "deletionVectors"]}})
+    assert look(str(tmp_path), TABLE, None).needs == ("deletionVectors", "timestampNtz")
+    (tmp_path / "_delta_log" / f"{3:020d}.json").write_text("{")
+    assert look(str(tmp_path), TABLE, None).needs is None
 
 
 def test_a_folder_without_a_log_is_no_delta_table(tmp_path: Path) -> None:
