@@ -122,6 +122,8 @@ def session(engine: Engine, folder: Path) -> Any:
     spark.sql("CREATE NAMESPACE shop.web")
     spark.sql("CREATE TABLE shop.web.`odd``name.x` (`a b` INT, `c``d` STRING, `select` INT)")
     spark.sql("INSERT INTO shop.web.`odd``name.x` VALUES (1, 'x', 2)")
+    spark.sql("CREATE TABLE shop.web.heading (`# Detailed Table Information` INT, `Provider` STRING, `*/` INT)")
+    spark.sql("INSERT INTO shop.web.heading VALUES (1, 'delta', 3)")
     spark.sql(
         "CREATE TABLE sales.moved (id BIGINT, w STRING) USING delta TBLPROPERTIES ("
         "'delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = 'true')"
@@ -227,6 +229,10 @@ def test_a_schema_offers_what_its_namespace_has(oslo: Connection, session: Any) 
 def test_names_of_a_catalog_are_data(oslo: Connection) -> None:
     assert ask(oslo, "SELECT `a b`, `c``d`, `select` FROM web.`odd``name.x`") == [(1, "x", 2)]
     assert ask(oslo, "SELECT w.`select` + 1 FROM oslo.web.`odd``name.x` w") == [(3,)]
+    assert ask(oslo, "SELECT * FROM web.heading WHERE `*/` = 3") == [(1, "delta", 3)]
+    assert dict(ask(oslo, "DESCRIBE EXTENDED web.heading"))["  leaves"] == "never"
+    with pytest.raises(Exception, match="unknown table"):
+        ask(oslo, "SELECT * FROM `web.heading`")
 
 
 def test_a_view_is_read_like_a_table(oslo: Connection) -> None:

@@ -96,9 +96,18 @@ class Catalog:
 
     # --- what sites say --------------------------------------------------------------------------
     def learn(
-        self, member: str, parts: Iterable[TablePart], broken: Mapping[str, str], offered: Iterable[str] = ()
+        self,
+        member: str,
+        parts: Iterable[TablePart],
+        broken: Mapping[str, str],
+        offered: Iterable[str] = (),
+        *,
+        is_asked: bool = True,
     ) -> None:
-        """A site described its tables: all of them, so what it told before is forgotten."""
+        """A site described its tables: all of them, so what it told before is forgotten.
+
+        is_asked: somebody wants to know how they are now; then what was asked by name is asked again, too.
+        """
         found: dict[str, TablePart] = {}
         for part in parts:
             if part.member.lower() != member.lower():
@@ -111,7 +120,8 @@ class Catalog:
         files = {table: part for table, part in found.items() if not part.own}
         schemas = {each.lower() for each in self._members[name].schemas}
         tables = tuple(each for each in offered if schema_of(each) in schemas)
-        self._put(name, Site(files, reasons, "", self._own_parts(name), {}, tables))
+        asked = {} if is_asked else self._sites[name].asked
+        self._put(name, Site(files, reasons, "", self._own_parts(name), asked, tables))
 
     def learn_asked(self, member: str, table: str, parts: Iterable[TablePart], broken: Mapping[str, str]) -> None:
         """What a site answered that was asked about one table. Until it describes all of its tables again."""
@@ -180,6 +190,8 @@ class Catalog:
         if len(parts) not in (1, 2, 3):
             return None
         first, *rest = parts
+        if any("." in part for part in parts[: -1 if self._is_schema(parts[-2:-1]) else None]):
+            return None  # `sales.orders` in quotes is one name, and no table outside a schema has a dot in its own
         if rest and first.lower() == DEFAULT_SCHEMA:
             return self._any_of(".".join(rest))
         if rest and first.lower() in self._members:
@@ -200,6 +212,9 @@ class Catalog:
 
     def _any_of(self, name: str) -> TableRef | None:
         return self._logical_ref(name) if self._holders(name) else None
+
+    def _is_schema(self, parts: tuple[str, ...]) -> bool:
+        return bool(parts) and parts[0].lower() in self._named_schemas()
 
     def _named_schemas(self) -> dict[str, str]:
         """Of the configuration, by lower-case name: those that are no members."""

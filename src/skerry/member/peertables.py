@@ -82,7 +82,7 @@ class PeerTables:
     async def tell(self) -> None:
         """There are new statistics: for the own catalog, and for all who asked before."""
         parts, broken, offered = await self._all()
-        self._catalog.learn(self._name, parts, broken, offered)
+        self._catalog.learn(self._name, parts, broken, offered, is_asked=False)
         for peer in sorted(self._askers):  # one that has no link now gets it with the next, or is lost and asks again
             self._send(peer, Tables("", self._name, parts, broken, (), offered))
 
@@ -131,7 +131,8 @@ class PeerTables:
             raise PeerError(f"{sender} tells of tables of another member")
         if not message.asked:
             # Bounds that cannot be would fail every plan with this table, or leave out rows.
-            self._catalog.learn(sender, map(believed, message.parts), message.broken, message.offered)
+            parts, is_asked = map(believed, message.parts), message.request_id != ""
+            self._catalog.learn(sender, parts, message.broken, message.offered, is_asked=is_asked)
 
     def lost(self, peer: str, error: SiteError) -> None:
         reason = error.message.removeprefix(f"site {peer} is down: ")

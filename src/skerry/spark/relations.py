@@ -84,7 +84,9 @@ def _look_at_catalog(session: SparkSession, table: TableConfig, name: tuple[str,
             f"site {table.member}: table {table.name}: {provider} tables are not read yet", member=table.member
         )
     if at is not None:
-        raise UserError(f"site {table.member}: table {table.name} is read as it is now: its catalog keeps no older one")
+        raise UserError(
+            f"site {table.member}: table {table.name}: its catalog keeps no older versions, and reads it as it is now"
+        )
     session.catalog.refreshTable(quoted(name))
     frame = session.table(quoted(name))
     columns = columns_of(frame.schema)

@@ -64,12 +64,20 @@ def test_each_site_with_the_schema_is_asked_once() -> None:
     assert catalog.lookup(("tromso", "sales", "orders")) is None
     assert catalog.lookup(("other", "orders")) is None
     assert catalog.lookup(("sales", "a", "b")) is None
+    for one_name in (
+        ("sales.orders",),
+        ("oslo", "sales.orders"),
+        ("default", "sales.orders"),
+        ("oslo.sales", "orders"),
+    ):
+        assert catalog.lookup(one_name) is None
 
 
 def test_what_was_asked_is_asked_again_when_the_site_tells_all_of_its_tables() -> None:
     catalog = known()
     catalog.learn_asked("oslo", "sales.t", [part("oslo", "sales.t")], {})
     catalog.learn_asked("bergen", "sales.t", [], {})
+    catalog.learn("oslo", [part("oslo", "stock")], {}, is_asked=False)  # it has new statistics of its own tables
     assert catalog.lookup(("sales", "t")) is not None
     catalog.learn("oslo", [part("oslo", "stock")], {})
     assert undescribed(catalog, "sales", "t") == ("oslo", "sales.t")
