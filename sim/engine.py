@@ -18,9 +18,12 @@ import pyarrow as pa
 
 from sim.loop import Process
 from skerry.exchange.intake import SinkRow, body_hash, combine
+from skerry.model.config import TableConfig
 from skerry.model.errors import PeerError, SiteError, SkerryError
 from skerry.model.limits import Limits
+from skerry.model.names import Moment
 from skerry.model.results import Schema
+from skerry.model.sources import Told
 from skerry.model.table import Column
 from skerry.spark.engine import EdgeInput, Job, JobResult, SlotPool, TableFiles
 from skerry.wire.codec import decode_batch, decoded_bytes, encode_batch, encode_schema
@@ -121,6 +124,12 @@ class SimEngine:
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def warm_up(self) -> None: ...
+
+    def look(self, table: TableConfig, at: Moment | None) -> Told:
+        raise AssertionError("simulated tables are files")
+
+    def tables_in(self, namespace: tuple[str, ...]) -> tuple[str, ...]:
+        return ()
 
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
         return COLUMNS

@@ -27,6 +27,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture import providers
 
 from skerry.model.limits import Limits
+from tests.servers.found import Missing, jars
 
 if TYPE_CHECKING:
     from skerry.spark.engine import Engine
@@ -304,6 +305,8 @@ def spark_engine() -> Iterator[Engine]:
     """The one Apache Spark of this run: a process can have no second one."""
     from skerry.spark import SparkSettings, start_engine
 
+    with contextlib.suppress(Missing):  # tests that need them skip themselves
+        SPARK_CONF["spark.jars"] = jars()
     engine = start_engine(SparkSettings(master="local[2]", conf=SPARK_CONF))
     yield engine
     engine.stop()

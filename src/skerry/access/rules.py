@@ -83,6 +83,9 @@ class _Reader:
     def __init__(self, config: Config, columns: KnownColumns) -> None:
         self._members = {name.lower(): name for name in config.members}
         self._tables = {name.lower(): name for name in config.table_names()}
+        self._schemas = {
+            (member.name.lower(), name.lower()) for member in config.members.values() for name in member.schemas
+        }
         # By member and table, both in lower case; () where only the files tell.
         self._columns = {
             (member.name.lower(), table.name.lower()): columns.get((member.name, table.name), table.columns)
@@ -117,6 +120,8 @@ class _Reader:
 
     # --- tables ------------------------------------------------------------------------------------
     def _pattern(self, text: str) -> Pattern:
+        if (pattern := self._in_schema(text.lower())) is not None:
+            return pattern
         member, dot, table = text.lower().rpartition(".")
         if dot and member not in self._members:
             raise _refused(f"no member {shown(text[: len(member)])}", member, self._members.values())
@@ -125,6 +130,15 @@ class _Reader:
             if table not in here:
                 raise _refused(f"no table {shown(text)}", table, here.values())
         return Pattern(member, "" if table == _ANY else table)
+
+    def _in_schema(self, text: str) -> Pattern | None:
+        """`sales.orders`, `oslo.sales.*`: which tables there are, only the catalog knows."""
+        first, _, rest = text.partition(".")
+        member, name = (first, rest) if first in self._members else ("", text)
+        schema, dot, table = name.partition(".")
+        if not dot or not table or not any(each[1] == schema and member in ("", each[0]) for each in self._schemas):
+            return None
+        return Pattern(member, schema=schema) if table == _ANY else Pattern(member, f"{schema}.{table}")
 
     def _own_pattern(self, text: str) -> Pattern:
         """Of a table of our own, which may be made later: a name that is mistyped is not found out here."""

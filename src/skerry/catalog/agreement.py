@@ -10,12 +10,15 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
 
-from skerry.catalog.footers import Footer, footers_now, spark_type
+from skerry.catalog.footers import Footer, footers_listed, footers_now, spark_type
 from skerry.catalog.listing import Listing, ListingError
 from skerry.model.columns import decimal_digits, split_types
 from skerry.model.config import TableConfig
+from skerry.model.limits import STORE_FOOTERS
+from skerry.model.sources import Storage
 from skerry.model.table import Column
 
 # The types of a file's column that Spark reads as the wanted one without loss.
@@ -57,12 +60,27 @@ class _Joining(NamedTuple):
     is_same: bool
 
 
-def agreed_rows(table: TableConfig, listing: Listing, is_sail: bool) -> int:
-    """How many rows the files have now; ListingError when they cannot be read as one table."""
-    footers = footers_now(listing.files)
-    if how := disagreement(table, listing, footers, is_sail):
+def agreed_rows(table: TableConfig, listing: Listing, is_sail: bool) -> int | None:
+    """How many rows the files have now, None if they are too many to ask; ListingError when they cannot be read as one
+    table."""
+    seen = asked_of(listing)
+    footers = footers_listed(seen)
+    if how := disagreement(table, seen, footers, is_sail):
         raise ListingError(table, how)
-    return sum(footer.rows for footer in footers)
+    return sum(footer.rows for footer in footers) if len(seen.files) == len(listing.files) else None
+
+
+def asked_of(listing: Listing) -> Listing:
+    """The files whose columns are looked at: all, but of those in a store so many, evenly chosen."""
+    count = len(listing.files)
+    if listing.storage is None or count <= STORE_FOOTERS:
+        return listing
+    chosen = [index * count // STORE_FOOTERS for index in range(STORE_FOOTERS)]
+    return msgspec.structs.replace(
+        listing,
+        files=tuple(listing.files[index] for index in chosen),
+        stamps=tuple(listing.stamps[index] for index in chosen),
+    )
 
 
 def disagreement(table: TableConfig, listing: Listing, footers: Sequence[Footer], is_sail: bool) -> str:
@@ -284,11 +302,11 @@ class Group:
         return tuple(Column(name, spark_type(kind)) for name, kind in self._columns.values())
 
 
-def groups_of(files: Sequence[str]) -> list[Group]:
+def groups_of(files: Sequence[str], storage: Storage | None = None) -> list[Group]:
     """Parquet files as they are now, apart where Sail would not read them at once; the first file's group is first."""
     groups: list[Group] = []
     places: dict[int, Group] = {}
-    for file, footer in zip(files, footers_now(files), strict=True):
+    for file, footer in zip(files, footers_now(files, storage), strict=True):
         group = places.get(id(footer.schema))
         if group is None:
             group = next((each for each in groups if each.take(footer.schema)), None)

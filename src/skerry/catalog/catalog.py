@@ -11,7 +11,8 @@ import msgspec
 from skerry.model.columns import difference
 from skerry.model.config import Config, MemberConfig
 from skerry.model.errors import PeerError, SiteError, UserError, quoting
-from skerry.model.names import DEFAULT_SCHEMA, TableRef
+from skerry.model.limits import ASKED_PARTS
+from skerry.model.names import DEFAULT_SCHEMA, TableRef, base_of, schema_of
 from skerry.model.nearest import did_you_mean
 from skerry.model.sharded import Definition
 from skerry.model.table import Column, Spread, TablePart
@@ -26,15 +27,26 @@ class Site(msgspec.Struct, frozen=True):
     """What is known of one member's tables, by lower-case name. `down` says why they cannot be used; "" if they can.
 
     `own`: its parts of tables of our own, by their definitions; what the member says of them is their size.
+    `asked`: of tables that nobody told of before they were asked for, older versions and those of schemas: each part,
+    or why there is none. "": there is no such table. `offered`: the tables of its schemas by their own names.
     """
 
     parts: Mapping[str, TablePart]
     broken: Mapping[str, str]
     down: str
     own: Mapping[str, TablePart] = {}
+    asked: Mapping[str, TablePart | str] = {}
+    offered: tuple[str, ...] = ()
 
     def part(self, table: str) -> TablePart | None:
-        return self.own.get(table) or self.parts.get(table)
+        asked = self.asked.get(table)
+        return self.own.get(table) or self.parts.get(table) or (asked if isinstance(asked, TablePart) else None)
+
+
+class Undescribed(SiteError):
+    """A site may have a table that it has not been asked about: ask `member` about `table`, then look again."""
+
+    table: str = ""
 
 
 class TableLine(msgspec.Struct, frozen=True):
@@ -83,8 +95,19 @@ class Catalog:
         self._nearest: tuple[str, ...] = ()  # members, in lower case: whose copy of a table is read before others
 
     # --- what sites say --------------------------------------------------------------------------
-    def learn(self, member: str, parts: Iterable[TablePart], broken: Mapping[str, str]) -> None:
-        """A site described its tables: all of them, so what it told before is forgotten."""
+    def learn(
+        self,
+        member: str,
+        parts: Iterable[TablePart],
+        broken: Mapping[str, str],
+        offered: Iterable[str] = (),
+        *,
+        is_asked: bool = True,
+    ) -> None:
+        """A site described its tables: all of them, so what it told before is forgotten.
+
+        is_asked: somebody wants to know how they are now; then what was asked by name is asked again, too.
+        """
         found: dict[str, TablePart] = {}
         for part in parts:
             if part.member.lower() != member.lower():
@@ -95,7 +118,21 @@ class Catalog:
         name = self._known(member)
         self._told[name] = {table: part for table, part in found.items() if part.own}
         files = {table: part for table, part in found.items() if not part.own}
-        self._put(name, Site(files, reasons, "", self._own_parts(name)))
+        schemas = {each.lower() for each in self._members[name].schemas}
+        tables = tuple(each for each in offered if schema_of(each) in schemas)
+        asked = {} if is_asked else self._sites[name].asked
+        self._put(name, Site(files, reasons, "", self._own_parts(name), asked, tables))
+
+    def learn_asked(self, member: str, table: str, parts: Iterable[TablePart], broken: Mapping[str, str]) -> None:
+        """What a site answered that was asked about one table. Until it describes all of its tables again."""
+        name = self._known(member)
+        found = (part for part in parts if part.table.lower() == table.lower() and part.member.lower() == name)
+        reasons = (reason for each, reason in broken.items() if each.lower() == table.lower())
+        answer = next(found, None) or next(reasons, "")
+        asked = {**self._sites[name].asked, table.lower(): answer}
+        while len(asked) > ASKED_PARTS:
+            del asked[next(iter(asked))]
+        self._put(name, msgspec.structs.replace(self._sites[name], asked=asked))
 
     def define(self, definitions: Iterable[Definition]) -> None:
         """All tables of our own: which members have parts of them is not for these to say."""
@@ -146,27 +183,60 @@ class Catalog:
     def lookup(self, parts: tuple[str, ...], default_schema: str = "") -> TableRef | None:
         """`orders` or `default.orders` with all its parts, `oslo.orders` alone; None when nobody has such a table.
 
+        The same of `sales.orders`, of a schema: `oslo.sales.orders` is the part at one member.
+
         SiteError when a site that should have it is down, cannot read it, or has other columns than the rest.
         """
-        if len(parts) not in (1, 2):
+        if len(parts) not in (1, 2, 3):
             return None
-        *schemas, table = parts
-        if schemas and schemas[0].lower() != DEFAULT_SCHEMA:
-            return self._part_ref(schemas[0], table) if self._has(schemas[0], table) else None
+        first, *rest = parts
+        if any("." in part for part in parts[: -1 if self._is_schema(parts[-2:-1]) else None]):
+            return None  # `sales.orders` in quotes is one name, and no table outside a schema has a dot in its own
+        if rest and first.lower() == DEFAULT_SCHEMA:
+            return self._any_of(".".join(rest))
+        if rest and first.lower() in self._members:
+            name = ".".join(rest)
+            return self._part_ref(first, name) if self._has(first, name) else None
         # A mistyped schema must not silently mean the rows of all sites.
         within = self.schema(default_schema or DEFAULT_SCHEMA)
-        if not schemas and self._has(within, table):
-            return self._part_ref(within, table)
-        return self._logical_ref(table) if self._holders(table) else None
+        if rest:
+            name = ".".join(parts)
+            is_named = len(parts) == 2 and first.lower() in self._named_schemas()
+            return (self._within(within, name) or self._any_of(name)) if is_named else None
+        if within.lower() in self._named_schemas() and (found := self._any_of(f"{within}.{first}")) is not None:
+            return found
+        return self._within(within, first) or self._any_of(first)
+
+    def _within(self, member: str, name: str) -> TableRef | None:
+        return self._part_ref(member, name) if self._has(member, name) else None
+
+    def _any_of(self, name: str) -> TableRef | None:
+        return self._logical_ref(name) if self._holders(name) else None
+
+    def _is_schema(self, parts: tuple[str, ...]) -> bool:
+        return bool(parts) and parts[0].lower() in self._named_schemas()
+
+    def _named_schemas(self) -> dict[str, str]:
+        """Of the configuration, by lower-case name: those that are no members."""
+        return {name.lower(): name for member in reversed(self._members.values()) for name in member.schemas}
 
     def names(self) -> list[str]:
         """Every table once by each name that is worth proposing: `orders`, `oslo.orders`, …"""
         logical = {table: self._spelled(table) for member in self._members for table in self._tables[member]}
         parts = [f"{self._members[m].name}.{self._tables[m][t]}" for m in self._members for t in self._tables[m]]
-        return sorted(logical.values(), key=str.lower) + sorted(parts, key=str.lower)
+        offered = {table: None for member in self._members for table in self._sites[member].offered}
+        return sorted(logical.values(), key=str.lower) + sorted(offered) + sorted(parts, key=str.lower)
 
     def _has(self, member: str, table: str) -> bool:
-        return member.lower() in self._members and table.lower() in self._tables[member.lower()]
+        """Of a table of a schema, or of an older version of one: unless the site has said that it has not."""
+        member = member.lower()
+        if member not in self._members:
+            return False
+        base = base_of(table).lower()
+        if base in self._tables[member]:
+            return True
+        is_offered = schema_of(base) in {name.lower() for name in self._members[member].schemas}
+        return is_offered and self._sites[member].asked.get(table.lower()) != ""
 
     def _holders(self, table: str) -> list[str]:
         # Who has rows of a table of our own is for its definition to say, whatever a member tells.
@@ -174,7 +244,9 @@ class Catalog:
         return own or [member for member in self._members if self._has(member, table)]
 
     def _spelled(self, table: str) -> str:
-        return self._tables[self._holders(table)[0]][table.lower()]
+        holder = self._holders(table)[0]
+        part = self._sites[holder].part(table.lower())
+        return self._tables[holder].get(table.lower()) or (part.table if part is not None else table)
 
     # --- tables ----------------------------------------------------------------------------------
     def parts(self, ref: TableRef) -> tuple[TablePart, ...]:
@@ -239,14 +311,16 @@ class Catalog:
         return part.columns if part is not None else None
 
     def schemas(self) -> tuple[str, ...]:
-        """Every name that `schema` takes: `default`, then the members in the order of the configuration."""
-        return (DEFAULT_SCHEMA, *(member.name for member in self._members.values()))
+        """Every name that `schema` takes: `default`, the members in the order of the configuration, and schemas."""
+        return (DEFAULT_SCHEMA, *(member.name for member in self._members.values()), *self._named_schemas().values())
 
     def schema(self, name: str) -> str:
-        """The member's own spelling, "" for `default`; UserError for a name that is none."""
+        """The member's own spelling or a schema's, "" for `default`; UserError for a name that is none."""
         if name.lower() == DEFAULT_SCHEMA:
             return ""
         known = self._members.get(name.lower())
+        if known is None and name.lower() in self._named_schemas():
+            return self._named_schemas()[name.lower()]
         if known is None:
             hint = did_you_mean(name, self.schemas()) or f"; there are {', '.join(self.schemas())}"
             raise UserError(f"there is no schema {name[:100]}{hint}")
@@ -254,8 +328,12 @@ class Catalog:
 
     def show_tables(self, schema: str | None = None) -> tuple[TableLine, ...]:
         """Every logical table by name, or the parts at one member; sums are None where a part is not known."""
-        member = self.schema(schema or DEFAULT_SCHEMA).lower() or None
-        tables = {table for each in ([member] if member else self._members) for table in self._tables[each]}
+        within = self.schema(schema or DEFAULT_SCHEMA).lower()
+        member = within if within in self._members else None
+        members = [member] if member else list(self._members)
+        tables = {table.lower() for each in members for table in (*self._tables[each], *self._sites[each].offered)}
+        if within and member is None:
+            tables = {table for table in tables if schema_of(table) == within}
         return tuple(self._line(table, member) for table in sorted(tables))
 
     def _line(self, table: str, member: str | None) -> TableLine:
@@ -263,12 +341,15 @@ class Catalog:
         try:
             ref = self._logical_ref(table) if member is None else self._part_ref(member, table)
             parts, problem = self.parts(ref), ""
+        except Undescribed:
+            parts, problem = (), ""
         except SiteError as error:
             parts, problem = (), error.message
         rows = [part.rows for part in parts]
         known_rows = [count for count in rows if count is not None]
         configured = [self._members[member].tables for member in holders]
         formats = {each.format for tables in configured for name, each in tables.items() if name.lower() == table}
+        formats |= {"catalog" for _ in holders if schema_of(table)}
         formats |= {OWN_FORMAT for each in holders if table in self._sites[each].own}
         return TableLine(
             table=self._spelled(table),
@@ -315,6 +396,15 @@ class Catalog:
         prefix = f"site {name}: table {spelled}: "
         if reason:  # in the words of its Spark, maybe: nobody says over the wire whose they are
             raise quoting(SiteError(prefix + reason.removeprefix(prefix), member=name))
+        if base_of(table) != table or table.lower() not in self._tables[member]:
+            answer = site.asked.get(table.lower())
+            if isinstance(answer, TablePart):
+                return answer
+            if answer:
+                raise quoting(SiteError(prefix + answer.removeprefix(prefix), member=name))
+            undescribed = Undescribed(f"{prefix}the site has not told of it yet", member=name)
+            undescribed.table = table
+            raise undescribed
         unknown = f"the site does not know it (has it the same configuration? see members.{name}.tables)"
         raise SiteError(prefix + unknown, member=name)
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 
-from skerry.catalog.agreement import disagreement, is_merged
+from skerry.catalog.agreement import asked_of, disagreement, is_merged
+from skerry.catalog.deltalog import look as look_at_delta
 from skerry.catalog.footers import Footers, columns_of
 from skerry.catalog.headers import header_difference
 from skerry.catalog.listing import ListingError, list_table, unread_by_sail
+from skerry.catalog.stores import list_store
 from skerry.config.yaml_nodes import Notes
 from skerry.model.columns import difference
-from skerry.model.config import Config, TableConfig
+from skerry.model.config import Config, SparkConfig, TableConfig
 from skerry.model.errors import SiteError
+from skerry.model.sources import PlainFiles, VersionedFolder, is_remote
 from skerry.model.table import Column
 
 
@@ -30,7 +34,11 @@ def check_files(
         if members is not None and member.name not in members:
             continue
         for table in member.tables.values():
-            columns = _columns(config, table, footers, notes, is_sail=member.spark is not None and member.spark.sail)
+            if not isinstance(table.source, PlainFiles):  # only the site's Spark can tell
+                _check_folder(config, table, notes)
+                continue
+            assert member.spark is not None, "lite members have no tables"
+            columns = _columns(config, table, member.spark, footers, notes)
             if not columns:
                 continue
             found[member.name, table.name] = columns
@@ -42,13 +50,26 @@ def check_files(
     return found
 
 
+def _check_folder(config: Config, table: TableConfig, notes: Notes) -> None:
+    if isinstance(table.source, VersionedFolder) and not is_remote(table.path):
+        try:
+            look_at_delta(os.path.normpath(os.path.join(config.data_root, table.path)), table, None)
+        except ListingError as error:
+            notes.note(f"{table.key}.path", error.reason.removesuffix(f" (check {table.key}.path)"))
+
+
 def _columns(
-    config: Config, table: TableConfig, footers: Footers, notes: Notes, *, is_sail: bool
+    config: Config, table: TableConfig, spark: SparkConfig, footers: Footers, notes: Notes
 ) -> tuple[Column, ...]:
     """The columns as far as they can be known without Spark; () when they cannot."""
+    is_sail, files_max = spark.sail, config.limits.table_files
     try:
-        listing = list_table(config.data_root, table, config.limits.table_files)
-        read = footers.each(listing.files, listing.stamps) if table.format == "parquet" else []
+        if table.is_listed:
+            listing = list_table(config.data_root, table, files_max)
+        else:
+            listing = asked_of(list_store(table, spark.storage, files_max))
+        is_parquet = table.format == "parquet"
+        read = footers.each(listing.files, listing.stamps, listing.storage) if is_parquet else []
         wrong = (
             unread_by_sail(listing.root, listing.files) if is_sail else "",
             disagreement(table, listing, read, is_sail) if read else header_difference(table, listing, is_sail),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -13,8 +13,10 @@ import pyarrow.parquet as pq
 
 from skerry.catalog.listing import Listing, partitions
 from skerry.catalog.reads import Reads
+from skerry.catalog.stores import at_once, opened
 from skerry.model.errors import SiteError
 from skerry.model.limits import Limits
+from skerry.model.sources import Storage
 from skerry.model.table import Column
 
 FOOTERS_MAX = Limits().footers
@@ -48,25 +50,32 @@ class Footers:
 
     def of(self, listing: Listing) -> Footer:
         """The whole table: sums, and the columns of its first file followed by those of its directories."""
-        footers = self.each(listing.files, listing.stamps)
+        footers = self.each(listing.files, listing.stamps, listing.storage)
         return Footer(
             rows=sum(footer.rows for footer in footers),
             size_bytes=sum(footer.size_bytes for footer in footers),
             columns=columns_of(listing, footers),
         )
 
-    def each(self, files: Sequence[str], stamps: Sequence[tuple[int, int]]) -> list[Footer]:
+    def each(
+        self, files: Sequence[str], stamps: Sequence[tuple[int, int]], storage: Storage | None = None
+    ) -> list[Footer]:
         """Those of the files, in their order; SiteError when one cannot be read."""
-        return [self._reads.of(file, stamp) for file, stamp in zip(files, stamps, strict=True)]
+        if storage is None:
+            return [self._reads.of(file, stamp) for file, stamp in zip(files, stamps, strict=True)]
+        return at_once(partial(self._of_store, storage), files, stamps)
+
+    def _of_store(self, storage: Storage, file: str, stamp: tuple[int, int]) -> Footer:
+        return self._reads.of(file, stamp, storage)
 
     def reads(self) -> int:
         """How many files were opened so far."""
         return self._reads.count()
 
 
-def _read(file: str, size_bytes: int, mtime_ns: int) -> Footer:
+def _read(file: str, size_bytes: int, mtime_ns: int, storage: Storage | None = None) -> Footer:
     try:
-        metadata = pq.read_metadata(file)
+        metadata = pq.read_metadata(opened(file, storage))
         schema, columns = _columns(metadata.schema)
     except FileNotFoundError:
         raise SiteError(f"file {os.path.basename(file)} is gone") from None
@@ -79,8 +88,17 @@ def _read(file: str, size_bytes: int, mtime_ns: int) -> Footer:
 FOOTERS = Footers()
 
 
-def footers_now(files: Sequence[str]) -> list[Footer]:
+def footers_listed(listing: Listing) -> list[Footer]:
+    """The footers of a listing's Parquet files, which are looked at again if they are on this machine."""
+    if listing.storage is None:
+        return footers_now(listing.files)
+    return FOOTERS.each(listing.files, listing.stamps, listing.storage)
+
+
+def footers_now(files: Sequence[str], storage: Storage | None = None) -> list[Footer]:
     """The footers of Parquet files as they are now; all members of this process share them."""
+    if storage is not None:
+        return FOOTERS.each(files, [(0, 0)] * len(files), storage)
     stamps = []
     for file in files:
         try:

@@ -7,13 +7,16 @@ import gzip
 import os
 import zlib
 from collections.abc import Mapping
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import NamedTuple
 
 from skerry.catalog.listing import Listing, ListingError
 from skerry.catalog.reads import Reads
+from skerry.catalog.stores import opened
 from skerry.model.config import TableConfig
 from skerry.model.errors import SiteError
+from skerry.model.sources import Storage
 
 _HEADER_BYTES = 64 * 1024  # a longer one is not looked at
 _SHAPES = 1000  # files of one table mostly have the same header, and then they share it
@@ -62,7 +65,7 @@ def header_difference(table: TableConfig, listing: Listing, is_sail: bool = Fals
         first = _Header(f"{table.key}.columns", tuple(column.name for column in table.columns))
     named: _Header | None = None
     for file, stamp in zip(listing.files, listing.stamps, strict=True):
-        names = () if file.endswith(_PACKED) else HEADERS.of(file, stamp, form)
+        names = () if file.endswith(_PACKED) else HEADERS.of(file, stamp, form, listing.storage)
         if not names:
             continue
         header = _Header(os.path.relpath(file, listing.root), names)
@@ -112,11 +115,14 @@ def _how(table: TableConfig, first: _Header, other: _Header) -> str:
     )
 
 
-def _names(file: str, size_bytes: int, mtime_ns: int, form: _Form) -> tuple[str, ...]:
+def _names(file: str, size_bytes: int, mtime_ns: int, form: _Form, storage: Storage | None) -> tuple[str, ...]:
     """() when there is no header that can be read here."""
     try:
-        with gzip.open(file) if file.endswith(".gz") else open(file, "rb") as opened:
-            start = opened.read(_HEADER_BYTES)
+        with (
+            open(file, "rb") if storage is None else opened(file, storage) as bare,
+            gzip.open(bare) if file.endswith(".gz") else nullcontext(bare) as plain,
+        ):
+            start = plain.read(_HEADER_BYTES)
     except FileNotFoundError:
         raise SiteError(f"file {os.path.basename(file)} is gone") from None
     except (gzip.BadGzipFile, EOFError, zlib.error):

@@ -14,6 +14,7 @@ from skerry.config.rules import fixed_prefix, has_glob
 from skerry.model.config import TableConfig
 from skerry.model.errors import SiteError
 from skerry.model.limits import Limits
+from skerry.model.sources import Storage
 
 VERSION_MASK = 2**63 - 1
 FILES_MAX = Limits().table_files
@@ -22,7 +23,8 @@ FILES_MAX = Limits().table_files
 class Listing(msgspec.Struct, frozen=True):
     """`files` are absolute and sorted; `stamps` holds (size in bytes, mtime in ns) of each.
 
-    `root` is the directory under which directories named key=value are partitions.
+    `root` is the directory under which directories named key=value are partitions. `storage`: of files that are not on
+    this machine's disk; they are URLs then.
     """
 
     files: tuple[str, ...]
@@ -30,6 +32,7 @@ class Listing(msgspec.Struct, frozen=True):
     version: int
     root: str
     stamps: tuple[tuple[int, int], ...]
+    storage: Storage | None = None
 
 
 class ListingError(SiteError):
@@ -51,7 +54,7 @@ def list_table(data_root: str | os.PathLike[str], table: TableConfig, files_max:
         raise ListingError(table, f"no file under {table.shown_path or table.path} (check {table.key}.path)")
     files = tuple(sorted(walk.found))
     stamps = tuple(walk.found[file] for file in files)
-    return Listing(files, sum(size for size, _ in stamps), _version(base, files, stamps), base, stamps)
+    return Listing(files, sum(size for size, _ in stamps), version_of(base, files, stamps), base, stamps)
 
 
 def real_path(path: str) -> str:
@@ -81,7 +84,7 @@ def _starts(root: str, table: TableConfig) -> tuple[str, list[str]]:
         raise ListingError(table, f"cannot be listed: {error.strerror} (check {table.key}.path)") from None
 
 
-def _version(base: str, files: tuple[str, ...], stamps: tuple[tuple[int, int], ...]) -> int:
+def version_of(base: str, files: tuple[str, ...], stamps: tuple[tuple[int, int], ...]) -> int:
     """Over the path inside the table, size and mtime of every file; the same files elsewhere give the same."""
     digest = xxhash.xxh3_64()
     for file, (size, mtime_ns) in zip(files, stamps, strict=True):
@@ -107,6 +110,14 @@ def unread_by_sail(root: str, files: Iterable[str]) -> str:
 def is_hidden(name: str) -> bool:
     """What Spark leaves out: _SUCCESS, .part-0.crc, _delta_log; a partition may begin with an underscore."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name) or name.endswith("._COPYING_")
+
+
+def check_inside(root: str, path: str, table: TableConfig) -> None:
+    """ListingError for a path whose real place is outside `root`, a real path."""
+    real = real_path(path)
+    if real != root and not real.startswith(root.rstrip("/") + "/"):
+        shown = os.path.relpath(path, root)
+        raise ListingError(table, f"{shown} leads outside data_root (check {table.key}.path)")
 
 
 class _Walk:
@@ -175,9 +186,7 @@ class _Walk:
         self.found[path] = status.st_size, status.st_mtime_ns
 
     def check_inside(self, path: str) -> None:
-        real = real_path(path)
-        if real != self.root and not real.startswith(self.root.rstrip("/") + "/"):
-            raise ListingError(self.table, f"{self.shown(path)} leads outside data_root (check {self.table.key}.path)")
+        check_inside(self.root, path, self.table)
 
     def unreadable(self, path: str, error: OSError) -> ListingError:
         reason = (error.strerror or str(error)).lower()

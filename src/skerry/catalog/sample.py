@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from skerry.catalog.stores import opened
 from skerry.model.errors import SiteError
+from skerry.model.sources import Storage
 
 SPOTS_MAX = 16
 # From so many distinct values in each place on, values that are in one place only are taken to be in order.
@@ -50,7 +52,8 @@ class _Values(msgspec.Struct):
 class Seen:
     """The rows of a sample by column (lower-case names). Arrow does the counting: it does not hold Python up."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], storage: Storage | None = None) -> None:
+        self._storage = storage
         self._names = frozenset(names)
         self.rows = 0
         self._spots = 0
@@ -63,7 +66,7 @@ class Seen:
         """
         for path, in_file in groupby(places, lambda place: place[0].file):
             try:
-                with pq.ParquetFile(path) as file:
+                with pq.ParquetFile(opened(path, self._storage)) as file:
                     wanted = [name for name in file.schema_arrow.names if name.lower() in self._names]
                     for spot, rows_max in in_file:
                         batches = file.iter_batches(rows_max, [spot.group], wanted, use_threads=False)

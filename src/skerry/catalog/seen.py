@@ -47,12 +47,43 @@ class SeenCatalog(Catalog):
                     # One copy is read, whichever: all of them must show the same rows and values.
                     shows = tuple((each.where, tuple(each.masks.items())) for each in seen.sights if part.is_copy)
                     columns.setdefault(table, set()).add((frozenset(hidden), shows))
-            if tables:
+            asked = {name: each for name, each in site.asked.items() if self._may_see(member, name, each, rights)}
+            offered = tuple(name for name in site.offered if not rights.seen(member, name).is_hidden)
+            for name, each in site.asked.items():
+                seen = rights.seen(member, name)
+                if seen.is_veiled:
+                    self._veiled.add((member, name))
+                if isinstance(each, TablePart) and name in asked:
+                    left = seen.columns(each.columns)
+                    asked[name] = _as_seen(msgspec.structs.replace(each, columns=left), each, seen.is_veiled)
+                    hidden = {c.name.lower() for c in each.columns} - {c.name.lower() for c in left}
+                    columns.setdefault(name, set()).add((frozenset(hidden), ()))
+                elif isinstance(each, TablePart):
+                    columns.setdefault(name, set()).add(None)
+            if tables or any(rights.sees_into(member, schema) for schema in config.schemas):
                 broken = {table: reason for table, reason in site.broken.items() if table in tables}
                 self._members[member] = config
-                self._sites[member] = Site(parts, broken, site.down, own)
+                self._sites[member] = Site(parts, broken, site.down, own, asked, offered)
                 self._tables[member] = tables
+        self._rights = rights
         self._uneven = {table for table, kinds in columns.items() if len(kinds) > 1}
+
+    @staticmethod
+    def _may_see(member: str, table: str, answer: TablePart | str, rights: Rights) -> bool:
+        seen = rights.seen(member, table)
+        return not seen.is_hidden and (isinstance(answer, str) or bool(seen.columns(answer.columns)))
+
+    def _has(self, member: str, table: str) -> bool:
+        """Nobody asks a site about a table for a user who may not see it."""
+        return not self._rights.seen(member, table).is_hidden and super()._has(member, table)
+
+    def _named_schemas(self) -> dict[str, str]:
+        found = super()._named_schemas()
+        return {
+            schema: name
+            for schema, name in found.items()
+            if any(self._rights.sees_into(member, schema) for member in self._members)
+        }
 
     def is_veiled(self, member: str, table: str) -> bool:
         return (member.lower(), table.lower()) in self._veiled

@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from skerry.catalog.sample import Seen, Spot, spots_of
+from skerry.catalog.stores import opened
 from skerry.model.errors import SiteError
 from skerry.model.limits import Limits
+from skerry.model.sources import Storage
 from skerry.model.table import Bound, Column, ColumnStats, PartStats
 
 # The longest string that stands in statistics: they travel to every member.
@@ -58,7 +60,9 @@ class _Range(msgspec.Struct):
         self.high = high if self.high is None else max(self.high, high)
 
 
-def gather(files: Sequence[str], columns: Sequence[Column], limits: Limits) -> PartStats:
+def gather(
+    files: Sequence[str], columns: Sequence[Column], limits: Limits, storage: Storage | None = None
+) -> PartStats:
     """Bounded: so many footers, rows of a sample, columns. SiteError when a file cannot be read."""
     wanted = {column.name.lower(): column for column in columns[: limits.stats_columns]}
     read = _evenly(files, limits.stats_files)
@@ -68,13 +72,13 @@ def gather(files: Sequence[str], columns: Sequence[Column], limits: Limits) -> P
     rows = 0
     for file in read:
         try:
-            metadata = pq.read_metadata(file)
+            metadata = pq.read_metadata(opened(file, storage))
         except (OSError, pa.ArrowException) as error:
             raise SiteError(f"file {os.path.basename(file)}: no statistics: {str(error).splitlines()[0]}") from None
         rows += metadata.num_rows
         in_files |= _add_footer(metadata, ranges)
         spots += [Spot(file, group, metadata.row_group(group).num_rows) for group in range(metadata.num_row_groups)]
-    seen = Seen(list(wanted))
+    seen = Seen(list(wanted), storage)
     seen.read(spots_of(spots, limits.stats_sample_rows))
     values = _partitions(files)
     share = len(read) / max(1, len(files))

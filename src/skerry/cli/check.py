@@ -19,6 +19,9 @@ from skerry.config.ownfiles import reason, why_not_ours
 from skerry.config.private import all_run_here, read_secret, refuse_public
 from skerry.config.yaml_nodes import Notes
 from skerry.model.errors import ConfigError, PeerError, SkerryError
+from skerry.sql.statement import read_view
+from skerry.sql.views import mistakes as mistakes_of_views
+from skerry.sql.views import views_of
 from skerry.wire.tls import Tls
 
 
@@ -58,6 +61,8 @@ def checked(file: str, members: tuple[str, ...] = (), *, no_files: bool = False)
     config, notes = read_file(file)
     note_exposed(config, notes)
     local = [config.member(name).name for name in members] or None
+    for place, text in mistakes_of_views(views_of(config), read_view):
+        notes.note(place, text)
     columns: KnownColumns = {}
     if not no_files:
         columns = check_files(config, notes, local)
@@ -65,6 +70,7 @@ def checked(file: str, members: tuple[str, ...] = (), *, no_files: bool = False)
         _check_access(config, notes)
         _check_secret(config, notes, is_here=local is not None)
         _check_kept(config, notes, local)
+        _check_engines(config, notes, local)
     placed = _check_rules(config, notes, columns)
     if mistakes := [*notes.messages(), *placed]:
         raise ConfigError("\n".join(mistakes))
@@ -133,6 +139,21 @@ def _check_kept(config: Config, notes: Notes, members: list[str] | None) -> None
             notes.note("state", f"the folder of {member}'s tables, {folder}, cannot be used: {why}")
         if config.audit is not None and (why := why_not_ours(config.audit.file_of(member))):
             notes.note("audit.path", f"{member} could not write {config.audit.file_of(member)}: {why}")
+
+
+def _check_engines(config: Config, notes: Notes, members: list[str] | None) -> None:
+    """What a member's Spark is given at its start: jars, and the files of secrets."""
+    for member in config.members.values():
+        if member.spark is None or (members is not None and member.name not in members):
+            continue
+        for number, jar in enumerate(member.spark.jars):
+            if not os.path.isfile(jar):
+                notes.note(f"members.{member.name}.spark.jars[{number}]", f"no file {jar}")
+        for catalog in member.spark.catalogs:
+            for key, secret in catalog.secrets.items():
+                if secret.file and not os.access(secret.file, os.R_OK):
+                    place = f"members.{member.name}.catalogs.{catalog.name}.secrets.{key}"
+                    notes.note(place, f"{secret.file} cannot be read")
 
 
 def _why_no_tables(folder: str) -> str:

@@ -12,7 +12,7 @@ from skerry.model.limits import MARKER_LEAST_S, Limits
 
 FRAME_BYTES_MAX = 2**32 - 1  # a frame's length is u32
 MAY_BE_ZERO = (
-    *("broadcast_bytes", "drain_s", "driver_rows", "driver_bytes", "history_queries", "merge_groups"),
+    *("broadcast_bytes", "drain_s", "driver_rows", "driver_bytes", "history_queries", "look_again_s", "merge_groups"),
     *(
         "edge_rows",
         "queued_queries",

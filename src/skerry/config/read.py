@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from skerry.config import rules
 from skerry.config.access import read_access
 from skerry.config.audit import read_audit
+from skerry.config.databases import read_database, read_database_table
+from skerry.config.lakes import (
+    Engine,
+    check_package,
+    check_versioned,
+    read_catalog_table,
+    read_catalogs,
+    read_packages,
+    read_schemas,
+    read_views,
+)
 from skerry.config.limits import read_bytes, read_limits
+from skerry.config.storage import read_storage
 from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
 from skerry.model.columns import difference
 from skerry.model.config import (
@@ -24,20 +38,37 @@ from skerry.model.config import (
     SparkConfig,
     TableConfig,
     TlsFiles,
+    ViewConfig,
 )
 from skerry.model.errors import ConfigError
 from skerry.model.limits import CONFIG_BYTES, SAIL_MEMORY_LEAST
 from skerry.model.nearest import did_you_mean
+from skerry.model.sources import Database, PlainFiles, VersionedFolder, is_remote, url_of
 from skerry.model.table import Column
 
 TOP = (
     *("cluster", "data_root", "members", "links", "fault_policy", "limits", "tls", "insecure", "state"),
-    *("log_format", "log_sql", "access", "audit", "secret"),
+    *("log_format", "log_sql", "access", "audit", "secret", "views"),
 )
-MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports")
+MEMBER = (
+    *(
+        "address",
+        "role",
+        "spark",
+        "capacity",
+        "tables",
+        "catalogs",
+        "schemas",
+        "views",
+        "sinks",
+        "databases",
+        "storage",
+    ),
+    *("tls", "insecure", "data_ports"),
+)
 TLS = ("certificate", "key", "authority", "client_certificates")
-SPARK = ("master", "remote", "sail", "memory", "conf")
-TABLE = ("format", "path", "options", "columns", "leaves")
+SPARK = ("master", "remote", "sail", "memory", "conf", "packages", "jars")
+TABLE = ("format", "path", "table", "database", "partition", "options", "columns", "leaves")
 SINK = ("format", "path", "options")
 LINK = ("from", "to", "between", "mbit", "ms", "usd_per_gb", "codec", "query_bytes")
 CAPACITY = 16
@@ -85,8 +116,8 @@ def _read(text: str, name: str, base_dir: str | os.PathLike[str]) -> tuple[Confi
 
 def _config(root: Item, base_dir: str | os.PathLike[str], usual_secret: str) -> Config:
     top = root.fields(TOP, required=("cluster", "members"))
-    written_root = top.text("data_root", rules.local_path, ".")
-    data_root = os.path.realpath(os.path.join(base_dir, written_root))
+    written_root = top.text("data_root", rules.any_path, ".")
+    data_root = written_root if is_remote(written_root) else os.path.realpath(os.path.join(base_dir, written_root))
     shared = _Shared(data_root, written_root, os.fspath(base_dir), *_protection(top, os.fspath(base_dir)))
     members = {
         name: _member(name, item, shared)
@@ -113,7 +144,18 @@ def _config(root: Item, base_dir: str | os.PathLike[str], usual_secret: str) -> 
         log_sql=log_sql.flag() if (log_sql := top.get("log_sql")) else False,
         access=read_access(top, os.fspath(base_dir), members),
         audit=read_audit(top, os.fspath(base_dir)),
+        views=_views(top, members, root),
     )
+
+
+def _views(top: Fields, members: dict[str, MemberConfig], root: Item) -> dict[str, ViewConfig]:
+    """Those of the cluster: no member has a table or a view of that name, or nobody knew which is meant."""
+    views = read_views("", top)
+    for name in views:
+        for member in members.values():
+            if name.lower() in {each.lower() for each in (*member.tables, *member.views)}:
+                root.notes.note(f"views.{name}", f"members.{member.name} has a table or a view of that name")
+    return views
 
 
 def _good_key(item: Item, key: str, rule: Callable[[str], object]) -> bool:
@@ -140,14 +182,21 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
     fields = item.fields(MEMBER, required=("address",))
     role = fields.text("role", rules.role, Role.DATA)
     if role is Role.LITE:
-        for key in ("spark", "tables", "sinks"):
+        for key in ("spark", "tables", "sinks", "catalogs", "schemas", "databases", "storage"):
             refused = fields.get(key)
             if refused:
                 refused.wrong_key(f"a lite member has no {key}; use role: data")
     capacity = fields.get("capacity")
     spark_item = fields.get("spark")
-    spark = _spark(spark_item) if spark_item else SparkConfig(master="local[*]")
+    spark = _spark(spark_item, shared.base_dir) if spark_item else SparkConfig(master="local[*]")
+    catalogs = read_catalogs(fields, shared.base_dir, engine_of(spark))
+    spark = msgspec.structs.replace(spark, catalogs=catalogs, storage=read_storage(fields, shared.base_dir))
     tls, insecure = _protection(fields, shared.base_dir)
+    databases = {
+        database: read_database(database, each, shared.base_dir)
+        for database, each in fields.entries("databases", same_in_any_case=True)
+        if _good_key(each, database, rules.plain_name)
+    }
     return MemberConfig(
         name=name,
         address=fields.text("address", rules.address, ""),
@@ -155,7 +204,7 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
         spark=None if role is Role.LITE else spark,
         capacity=capacity.whole(1, CAPACITY_MAX) if capacity else CAPACITY,
         tables={
-            table: _table(name, table, each, shared, is_sail=spark.sail)
+            table: _table(name, table, each, shared, spark, databases)
             for table, each in fields.entries("tables", same_in_any_case=True)
             if _good_key(each, table, rules.plain_name)
         },
@@ -167,7 +216,13 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
         tls=tls or shared.tls,
         insecure=insecure or shared.insecure,
         data_ports=fields.text("data_ports", rules.port_range, None),
+        schemas=read_schemas(name, fields, spark.catalogs, engine_of(spark)),
+        views=read_views(name, fields),
     )
+
+
+def engine_of(spark: SparkConfig) -> Engine:
+    return Engine(spark.sail, bool(spark.master and spark.master.startswith("local")))
 
 
 def _protection(fields: Fields, base_dir: str) -> tuple[TlsFiles | None, bool]:
@@ -184,7 +239,7 @@ def _protection(fields: Fields, base_dir: str) -> tuple[TlsFiles | None, bool]:
     return tls, insecure.flag() if insecure else False
 
 
-def _spark(item: Item) -> SparkConfig:
+def _spark(item: Item, base_dir: str) -> SparkConfig:
     fields = item.fields(SPARK)
     chosen = [key for key in ("master", "remote", "sail") if key in fields]
     if len(chosen) > 1:
@@ -198,19 +253,41 @@ def _spark(item: Item) -> SparkConfig:
         memory.wrong("only Sail's process has a limit of its own; for Apache Spark set spark.driver.memory in conf")
     master = fields.text("master", rules.master, None if chosen else "local[*]")
     rule = rules.conf_key_embedded if master and master.startswith("local") else rules.conf_key
-    return SparkConfig(
-        master=master,
-        remote=fields.text("remote", rules.remote, None),
-        sail=is_sail,
+    spark = SparkConfig(master=master, remote=fields.text("remote", rules.remote, None), sail=is_sail)
+    packages, jars = read_packages(fields, base_dir, engine_of(spark))
+    return msgspec.structs.replace(
+        spark,
         memory_bytes=read_bytes(memory, SAIL_MEMORY_LEAST, 2**63 - 1) if memory else 0,
         conf={key: each.setting() for key, each in fields.entries("conf") if _good_key(each, key, rule)},
+        packages=packages,
+        jars=jars,
     )
 
 
-def _table(member: str, name: str, item: Item, shared: _Shared, *, is_sail: bool) -> TableConfig:
-    fields = item.fields(TABLE, required=("format", "path"))
+def _table(
+    member: str, name: str, item: Item, shared: _Shared, spark: SparkConfig, databases: Mapping[str, Database]
+) -> TableConfig:
+    engine, is_sail = engine_of(spark), spark.sail
+    fields = item.fields(TABLE)
+    if "database" in fields:
+        item.require(fields, ("table",))
+        return read_database_table(member, name, fields, _columns(fields), databases, is_sail=is_sail)
+    if (partition := fields.get("partition")) is not None:
+        partition.wrong_key("only a table of a database is read in parts")
+    if "table" in fields:
+        return read_catalog_table(member, name, fields, _options(fields), spark.catalogs, engine)
+    item.require(fields, ("format", "path"))
     path = fields.text("path", rules.path_inside(shared.data_root, globs=True), "")
+    if is_remote(path) or is_remote(shared.data_root):
+        path = url_of(shared.data_root, path)
     format_ = fields.text("format", rules.sail_format if is_sail else rules.format_name, "")
+    is_versioned = format_ in rules.FORMATS_VERSIONED
+    if is_versioned:
+        check_versioned(fields, format_, spark)
+        if is_remote(path):
+            item.wrong(f"a {format_} table in a store is read through a catalog; name it with table")
+    elif format_ == "avro":
+        check_package(fields, "avro", spark)
     return TableConfig(
         member=member,
         name=name,
@@ -218,8 +295,9 @@ def _table(member: str, name: str, item: Item, shared: _Shared, *, is_sail: bool
         path=path,
         options=_options(fields, format_ if is_sail else ""),
         columns=_columns(fields),
-        shown_path=os.path.normpath(os.path.join(shared.written_root, path)),
+        shown_path=path if is_remote(path) else os.path.normpath(os.path.join(shared.written_root, path)),
         leaves=fields.text("leaves", rules.leaves, Leaves.FREELY),
+        source=VersionedFolder() if is_versioned else PlainFiles(),
     )
 
 
@@ -228,7 +306,7 @@ def _sink(member: str, name: str, item: Item, data_root: str) -> SinkConfig:
     return SinkConfig(
         member=member,
         name=name,
-        format=fields.text("format", rules.format_name, ""),
+        format=fields.text("format", rules.sink_format, ""),
         path=fields.text("path", rules.path_inside(data_root, globs=False), ""),
         options=_options(fields),
     )
@@ -278,9 +356,23 @@ def _check_members(members: dict[str, MemberConfig], root: Item, top: Fields) ->
     for member in members.values() if len(secured) > 1 else ():
         if member.tls is None:
             root.notes.note(f"members.{member.name}", "has no tls, and others have; give it to all, or none, of them")
+    _check_names(members, root)
     for first, other, how in declared_differences(members):
         text = f"not the columns that {first.member} has: {how}"
         root.notes.note(f"{other.key}.columns", text)
+
+
+def _check_names(members: dict[str, MemberConfig], root: Item) -> None:
+    """A name in SQL stands for one thing."""
+    known = {name.lower() for name in members}
+    for member in members.values():
+        tables = {name.lower() for name in member.tables}
+        for name in member.schemas:
+            if name.lower() in known:
+                root.notes.note(f"members.{member.name}.schemas.{name}", f"{name} is a member, and so a schema already")
+        for name in member.views:
+            if name.lower() in tables:
+                root.notes.note(f"members.{member.name}.views.{name}", f"{name} is a table of this member already")
 
 
 def declared_differences(members: dict[str, MemberConfig]) -> Iterator[tuple[TableConfig, TableConfig, str]]:

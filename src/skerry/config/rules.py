@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from skerry.config.yaml_nodes import Refused, shown
 from skerry.model.columns import NAMES, NESTED, BadType, normal_type
@@ -13,11 +13,15 @@ from skerry.model.config import FaultPolicy, Leaves, Role
 from skerry.model.errors import UserError
 from skerry.model.limits import DEFAULT_PORT
 from skerry.model.nearest import did_you_mean
+from skerry.model.sources import REMOTE, is_remote, split_url
 
 NAME_CHARS_MAX = 63
-FORMATS = ("parquet", "csv", "json", "orc", "text")
-FORMATS_NOT_YET = ("avro", "binaryfile", "delta", "hive", "hudi", "iceberg", "jdbc", "kafka", "xml")
-FORMATS_NOT_SAIL = ("orc",)
+FORMATS = ("parquet", "csv", "json", "orc", "text", "avro")
+FORMATS_WRITTEN = ("parquet", "csv", "json", "orc", "text")
+# Of these a log of their own says which files count, and keeps older versions.
+FORMATS_VERSIONED = ("delta",)
+FORMATS_NOT_YET = ("binaryfile", "hive", "hudi", "iceberg", "jdbc", "kafka", "xml")
+FORMATS_NOT_SAIL = ("avro", "orc")
 # By format, the options that Sail reads as Apache Spark does, with the values for which that holds; (): any.
 SAIL_OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "parquet": {"mergeschema": ()},
@@ -30,10 +34,16 @@ SAIL_OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
     "json": {"encoding": ("utf-8", "utf8"), "multiline": ("false",)},
     "text": {"wholetext": ()},
 }
+# By format, how the name of its jar begins, and the package to name in an error.
+PACKAGES = {
+    "delta": ("delta-spark", "io.delta:delta-spark_4.2_2.13:4.4.0"),
+    "avro": ("spark-avro", "org.apache.spark:spark-avro_2.13:4.1.1"),
+}
+CATALOG_TYPES = ("hive", "jdbc")
 CODECS = ("auto", "none", "lz4", "zstd")
 # A member is a schema in SQL: these mean something else to Spark, to Skerry or to a tool.
 SCHEMAS = "default global_temp information_schema pg_catalog session skerry spark_catalog sys system temp"
-RESERVED_SCHEMAS = frozenset((*SCHEMAS.split(), *FORMATS, *FORMATS_NOT_YET))
+RESERVED_SCHEMAS = frozenset((*SCHEMAS.split(), *FORMATS, *FORMATS_VERSIONED, *FORMATS_NOT_YET))
 # Spark's reserved words: a name that needs quoting in every statement is not a plain name.
 WORDS = """
     all and anti any as asc authorization between both case cast check collate column constraint create cross cube
@@ -46,7 +56,12 @@ WORDS = """
 """
 KEYWORDS = frozenset(WORDS.split())
 MASTER = re.compile(r"local(\[(\*|[1-9][0-9]{0,3})\])?|local-cluster\[[0-9, ]+\]|(spark|k8s)://\S+|yarn")
+# A bucket, a host with its port, or `container@account.host` of Azure.
+STORE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(@[A-Za-z0-9.-]+)?(:[0-9]{1,5})?")
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,62})(\.[A-Za-z0-9][A-Za-z0-9-]{0,62})*")
+# A part of a name in a catalog.
+_NAME_PART = r"(?:[\w-]+|`(?:[^`]|``)+`)"
+TABLE_NAME_CHARS = 1000
 SIZE = re.compile(r"([0-9]{1,15}) ?(KiB|MiB|GiB|TiB)")
 UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
@@ -209,6 +224,12 @@ def sail_format(text: str) -> str:
     return name
 
 
+def versioned_path(text: str) -> str:
+    if has_glob(text):
+        raise Refused(f"{shown(text)} has a wildcard; name the one folder of the table")
+    return text
+
+
 def sail_option(format_: str, key: str, value: str) -> None:
     """Sail says nothing of an option that it does not know, and reads other values than Apache Spark."""
     known = SAIL_OPTIONS.get(format_, {})
@@ -216,12 +237,16 @@ def sail_option(format_: str, key: str, value: str) -> None:
         raise Refused("Sail does not read it as Apache Spark does; leave it out, or use Apache Spark at this member")
 
 
-def format_name(text: str) -> str:
+def sink_format(text: str) -> str:
+    return format_name(text, FORMATS_WRITTEN)
+
+
+def format_name(text: str, known: Sequence[str] = (*FORMATS, *FORMATS_VERSIONED)) -> str:
     name = text.lower()
-    if name in FORMATS_NOT_YET:
-        raise Refused(f"format {shown(text)} is not supported yet; use one of {', '.join(FORMATS)}")
-    if name not in FORMATS:
-        raise Refused(f"unknown format {shown(text)}{did_you_mean(text, FORMATS) or '; use ' + ', '.join(FORMATS)}")
+    if name in FORMATS_NOT_YET and name not in known:
+        raise Refused(f"format {shown(text)} is not supported yet; use one of {', '.join(known)}")
+    if name not in known:
+        raise Refused(f"unknown format {shown(text)}{did_you_mean(text, known) or '; use ' + ', '.join(known)}")
     return name
 
 
@@ -299,6 +324,55 @@ def has_glob(text: str) -> bool:
     return any(c in text for c in "*?[")
 
 
+def dotted_name(text: str) -> tuple[str, ...]:
+    """`lake.sales.orders`; a part with other characters stands in backticks, `` ` `` in it twice."""
+    parts = re.fullmatch(rf"{_NAME_PART}(\.{_NAME_PART})*", text)
+    if parts is None or len(text) > TABLE_NAME_CHARS:
+        raise Refused(f"{shown(text)} is not the name of a table in a catalog; write catalog.namespace.table")
+    found = (match[0] for match in re.finditer(_NAME_PART, text))
+    return tuple(each[1:-1].replace("``", "`") if each.startswith("`") else each for each in found)
+
+
+def catalog_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text) or len(text) > NAME_CHARS_MAX:
+        raise Refused(f"{shown(text)} is not a name for a catalog (letters, digits and _, no digit first)")
+    if text.lower() in ("system", "session", "builtin", "global_temp"):
+        raise Refused(f"{text} is a name of Spark's own")
+    return text
+
+
+def catalog_type(text: str) -> str:
+    if text not in CATALOG_TYPES:
+        known = ", ".join(CATALOG_TYPES)
+        raise Refused(f"unknown type {shown(text)}{did_you_mean(text, CATALOG_TYPES) or f'; use {known}'}")
+    return text
+
+
+def java_class(text: str) -> str:
+    if not re.fullmatch(r"([A-Za-z_$][\w$]*\.)+[A-Za-z_$][\w$]*", text):
+        raise Refused(f"{shown(text)} is not the name of a class")
+    return text
+
+
+def catalog_key(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_./-]*", text):
+        raise Refused("not the name of a setting")
+    return text
+
+
+def variable_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+        raise Refused(f"{shown(text)} is not the name of an environment variable")
+    return text
+
+
+def coordinate(text: str) -> str:
+    """group:artifact:version, of Maven."""
+    if not re.fullmatch(r"[\w.-]+:[\w.-]+:[\w.+-]+", text):
+        raise Refused(f"{shown(text)} is no Maven coordinate; write group:artifact:version")
+    return text
+
+
 def local_path(text: str) -> str:
     """A path as it stands, but no URL: `s3a://bucket` would be a folder of that name."""
     if not text.strip():
@@ -310,11 +384,39 @@ def local_path(text: str) -> str:
     return text
 
 
+def any_path(text: str) -> str:
+    """A path on the member's own disk, or the URL of a store."""
+    if is_remote(text):
+        return store_path(text, is_below=False, globs=False)
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", text) and not text.startswith("file:/"):
+        known = ", ".join(f"{scheme}://" for scheme in REMOTE)
+        raise Refused(f"{shown(text)} is neither a path on the member's own disk nor one of {known}")
+    return local_path(text)
+
+
+def store_path(text: str, *, is_below: bool, globs: bool) -> str:
+    """A URL, or what stands below one; nothing in it leads up."""
+    rest = text
+    if is_remote(text):
+        scheme, bucket, rest = split_url(text)
+        if not STORE.fullmatch(bucket) and (bucket or scheme != "hdfs"):
+            raise Refused("names no bucket, or holds a password; write s3a://bucket/folder")
+    elif text.startswith("/") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):
+        raise Refused(f"{shown(text)} leads outside data_root")
+    if not text.strip() or ".." in rest.split("/") or "\\" in rest or not text.isprintable():
+        raise Refused(f"{shown(text)} leads outside {'data_root' if is_below else 'its bucket'}")
+    if has_glob(rest) and not globs:
+        raise Refused(f"{shown(text)} has a wildcard; name one directory")
+    return text
+
+
 def path_inside(root: str, *, globs: bool) -> Callable[[str], str]:
     """A rule: a path whose real place is inside `root`, also where symlinks lead."""
 
     def rule(text: str) -> str:
-        local_path(text)
+        if is_remote(text) or is_remote(root):
+            return store_path(text, is_below=is_remote(root), globs=globs)
+        any_path(text)
         if has_glob(text) and not globs:
             raise Refused(f"{shown(text)} has a wildcard; name one directory")
         if not is_inside(root, fixed_prefix(text)) or (has_glob(text) and ".." in text.split("/")):

@@ -149,14 +149,19 @@ class Item:
 
     def fields(self, known: Sequence[str], required: Collection[str] = ()) -> Fields:
         """The pairs of a mapping whose keys are known; what is unknown or missing is a mistake."""
-        is_mapping = isinstance(self.node, yaml.MappingNode) and self.node.tag in PLAIN_TAGS
         found = dict(self.entries())
         for key in [key for key in found if key not in known]:
             found.pop(key).wrong_key(f"unknown key{did_you_mean(key, known)}")
-        for key in required:
+        fields = Fields(found)
+        self.require(fields, required)
+        return fields
+
+    def require(self, found: Fields, keys: Collection[str]) -> None:
+        """Each of these keys that a mapping lacks is a mistake."""
+        is_mapping = isinstance(self.node, yaml.MappingNode) and self.node.tag in PLAIN_TAGS
+        for key in keys:
             if is_mapping and key not in found:
                 self.notes.at(self.key_place, f"{self.path}.{key}" if self.path else key, "missing")
-        return Fields(found)
 
     def elements(self) -> list[Item]:
         if not isinstance(self.node, yaml.SequenceNode) or self.node.tag not in PLAIN_TAGS:

@@ -13,8 +13,9 @@ from skerry.catalog.catalog import OWN_FORMAT
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Explained, Planner
 from skerry.member.requests import RowsAnswer
+from skerry.model.config import Leaves, MemberConfig
 from skerry.model.errors import InternalError
-from skerry.model.names import DEFAULT_SCHEMA
+from skerry.model.names import DEFAULT_SCHEMA, base_of, schema_of
 from skerry.model.results import Page, Schema
 from skerry.model.table import Column, TablePart
 from skerry.plan.explain import Actual, LinkUse, Ran, describe, explain
@@ -35,11 +36,13 @@ from skerry.wire.codec import encode_batch, encode_schema
 
 def answer_statement(planner: Planner, statement: Explained | Command) -> RowsAnswer:
     match statement:
-        case Explained(plan, is_json, refused, ran, warnings):
+        case Explained(plan, is_json, refused, ran, warnings, views):
             plan = with_reasons(plan)
-            lines = explain(plan, planner.name, planner.topology, ran, refused) if not is_json else []
+            lines = [f"view {name} stands for: {' '.join(sql.split())}" for name, sql in views]
+            lines += explain(plan, planner.name, planner.topology, ran, refused) if not is_json else []
             if is_json:
                 found = describe(plan, planner.name, planner.topology, ran, refused)
+                found |= {"views": dict(views)} if views else {}
                 lines = [json.dumps(found, ensure_ascii=False, indent=2)]
             return msgspec.structs.replace(told_rows({"plan": lines}), warnings=warnings)
         case ShowSchemas(pattern):
@@ -88,17 +91,27 @@ def describe_parts(parts: Sequence[TablePart], planner: Planner) -> list[tuple[s
             kept = [("  format", OWN_FORMAT), ("  buckets", buckets), ("  rows", rows), ("  bytes", size)]
             lines += [(f"{part.member}.{part.table}", ""), *kept]
             continue
-        table = next(each for name, each in planner.config.members[part.member].tables.items() if name == part.table)
+        format_, path, leaves = _said_of(part, planner.config.members[part.member])
         lines += [
             (f"{part.member}.{part.table}", ""),
-            ("  format", table.format),
-            ("  path", table.shown_path or table.path),
+            ("  format", format_),
+            ("  path", path),
             ("  rows", rows),
             ("  bytes", size),
-            ("  leaves", table.leaves.value),
+            ("  leaves", leaves.value),
             ("  statistics", "not for you" if is_veiled else source),
         ]
     return lines
+
+
+def _said_of(part: TablePart, member: MemberConfig) -> tuple[str, str, Leaves]:
+    """Format, path and mark: what the configuration says of a table, or of the schema that has it."""
+    base = base_of(part.table)
+    table = next((each for name, each in member.tables.items() if name.lower() == base.lower()), None)
+    if table is not None:
+        return table.format, table.shown_path or table.path, table.leaves
+    schema = next(each for name, each in member.schemas.items() if name.lower() == schema_of(base))
+    return "catalog", ".".join((*schema.namespace, base.partition(".")[2])), schema.leaves
 
 
 def ran_as(initiated: Initiated, seconds: float) -> Actual:

@@ -45,6 +45,10 @@ def engine_for(member: MemberConfig, limits: Limits) -> Engine:
             memory_bytes=spark.memory_bytes,
             conf=spark.conf,
             limits=limits,
+            packages=spark.packages,
+            jars=spark.jars,
+            catalogs=spark.catalogs,
+            storage=spark.storage,
         )
     )
 

@@ -31,6 +31,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     files: TableFiles
     part: TablePart
+    is_scanned: bool = True  # whether Spark may read all of it for statistics: not where nobody knows how much it is
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -96,6 +97,8 @@ class Gathering:
         snapshot = self._current(name)
         if self._done.get(name) == snapshot.files.version:
             return False
+        if not snapshot.is_scanned or (snapshot.part.stats is not None and snapshot.files.pinned is not None):
+            return False  # its source has told them
         return snapshot.files.format == "parquet" or bool(self._to_scan(snapshot))
 
     def _to_scan(self, snapshot: Snapshot) -> Sequence[Column]:
@@ -144,7 +147,7 @@ class Gathering:
         """From the files themselves. False: they have changed meanwhile."""
         async with self._turn:
             files = self._current(name).files
-            stats = await self._workers.run(gather, files.files, files.columns, self._limits)
+            stats = await self._workers.run(gather, files.files, files.columns, self._limits, files.storage)
             return self._learn(name, files.version, stats)
 
     # --- by Spark --------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ from skerry.member.tables import Reading
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.model import trace
 from skerry.model.errors import InternalError, Overloaded, PeerError, SkerryError
-from skerry.model.fragment import EdgeLeaf, Fragment, OperatorFragment, SparkFragment
+from skerry.model.fragment import EdgeLeaf, Fragment, OperatorFragment, SparkFragment, TableLeaf
 from skerry.model.ids import ChannelId
 from skerry.model.points import reach
 from skerry.model.results import Schema
@@ -207,6 +207,7 @@ class Participant:
             try:
                 result = await around.jobs.run(around.engine.run, job, on_schema)
             except SkerryError:
+                around.tables.forget(leaf.table for leaf in fragment.leaves if isinstance(leaf, TableLeaf))
                 if running.is_stopped:
                     return
                 raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from skerry.catalog.believed import believed
@@ -65,10 +65,10 @@ class PeerTables:
     async def learn_own(self) -> None:
         self._catalog.learn(self._name, *await self._all())
 
-    async def _all(self) -> tuple[tuple[TablePart, ...], dict[str, str]]:
-        parts, broken = await self._own.all()
+    async def _all(self) -> tuple[tuple[TablePart, ...], dict[str, str], tuple[str, ...]]:
+        (parts, broken), offered = await asyncio.gather(self._own.all(), self._own.offered())
         files = {part.table.lower() for part in parts} | {name.lower() for name in broken}
-        return (*parts, *(part for part in self._own_reads.parts() if part.table.lower() not in files)), broken
+        return (*parts, *(part for part in self._own_reads.parts() if part.table.lower() not in files)), broken, offered
 
     async def answer(self, sender: str, message: Describe) -> None:
         if message.tables:
@@ -76,15 +76,15 @@ class PeerTables:
             self._send(sender, Tables(message.request_id, self._name, parts, broken, message.tables))
             return
         self._askers.add(sender)
-        parts, broken = await self._all()
-        self._send(sender, Tables(message.request_id, self._name, parts, broken))
+        parts, broken, offered = await self._all()
+        self._send(sender, Tables(message.request_id, self._name, parts, broken, (), offered))
 
     async def tell(self) -> None:
         """There are new statistics: for the own catalog, and for all who asked before."""
-        parts, broken = await self._all()
-        self._catalog.learn(self._name, parts, broken)
+        parts, broken, offered = await self._all()
+        self._catalog.learn(self._name, parts, broken, offered, is_asked=False)
         for peer in sorted(self._askers):  # one that has no link now gets it with the next, or is lost and asks again
-            self._send(peer, Tables("", self._name, parts, broken))
+            self._send(peer, Tables("", self._name, parts, broken, (), offered))
 
     def ask(self, peer: str) -> None:
         """What it says is for the catalog; nobody waits."""
@@ -98,19 +98,32 @@ class PeerTables:
 
     async def files_version(self, member: str, table: str) -> int | None:
         """The version of the member's part of the table as its files are now; None when it cannot tell."""
-        if member == self._name:
-            parts, _ = await self._own.named((table,))
-        else:
-            request_id, answer = self._question(member, (table,))
-            try:
-                told = await asyncio.wait_for(answer, self._config.limits.login_s)
-            except TimeoutError:
-                told = None
-            finally:
-                self._questions.forget([request_id])
-            parts = told.parts if told is not None else ()
+        parts, _ = await self._asked(member, table) or ((), {})
         # A member of an older release tells all its tables.
         return next((part.files_version for part in parts if part.table.lower() == table.lower()), None)
+
+    async def describe(self, member: str, table: str) -> None:
+        """The catalog learns of a table that nobody tells of unasked; of one that is gone, that it is."""
+        answer = await self._asked(member, table, self._config.limits.look_s)
+        if answer is None:
+            raise SiteError(f"site {member}: table {table}: it has not said what it is", member=member)
+        parts, broken = answer
+        self._catalog.learn_asked(member, table, map(believed, parts), broken)
+
+    async def _asked(
+        self, member: str, table: str, wait_s: float = 0.0
+    ) -> tuple[Sequence[TablePart], Mapping[str, str]] | None:
+        """What the member says of the table as it is now; None when it cannot tell."""
+        if member == self._name:
+            return await self._own.named((table,))
+        request_id, answer = self._question(member, (table,))
+        try:
+            told = await asyncio.wait_for(answer, self._config.limits.login_s + wait_s)
+        except TimeoutError:
+            told = None
+        finally:
+            self._questions.forget([request_id])
+        return (told.parts, told.broken) if told is not None else None
 
     def learned(self, sender: str, message: Tables) -> None:
         self._questions.answered(sender, message.request_id, message)
@@ -118,7 +131,8 @@ class PeerTables:
             raise PeerError(f"{sender} tells of tables of another member")
         if not message.asked:
             # Bounds that cannot be would fail every plan with this table, or leave out rows.
-            self._catalog.learn(sender, map(believed, message.parts), message.broken)
+            parts, is_asked = map(believed, message.parts), message.request_id != ""
+            self._catalog.learn(sender, parts, message.broken, message.offered, is_asked=is_asked)
 
     def lost(self, peer: str, error: SiteError) -> None:
         reason = error.message.removeprefix(f"site {peer} is down: ")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Protocol, Self, TypeVar, assert_never
 
 import msgspec
 
-from skerry.catalog.catalog import Catalog
+from skerry.catalog.catalog import Catalog, Undescribed
 from skerry.catalog.seen import seen_by
 from skerry.catalog.topology import Topology
 from skerry.config import Config
@@ -45,11 +47,14 @@ from skerry.sql.fixed import fixed_values
 from skerry.sql.owntables import is_about_own
 from skerry.sql.parameters import Unbound
 from skerry.sql.statement import Assign, Explain, Query, Statement, analyse
+from skerry.sql.views import NO_VIEWS, View, Views, known_as, views_of
 from skerry.tables.clock import COUNTER_BITS
 from skerry.wire.values import from_value, from_values, to_value
 
 # A plan that leaves out parts is made again when their files have changed, so often.
 _PRUNED_TRIES = 3
+# A site is asked about a table so often for one statement: its answer is dropped when it describes all of its tables.
+_DESCRIBED_TRIES = 3
 _TOO_DEEP = "the statement is nested too deeply, or has too many UNIONs in a row, to be planned"
 
 M = TypeVar("M")
@@ -95,6 +100,7 @@ class Planned(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     is_veiled: bool = False
     as_of: int = 0  # when tables of our own are read; 0: now
+    views: tuple[tuple[str, str], ...] = ()  # names and texts of those that EXPLAIN tells of
 
 
 class Explained(msgspec.Struct, frozen=True):
@@ -105,6 +111,7 @@ class Explained(msgspec.Struct, frozen=True):
     refused: str = ""
     ran: Actual | None = None
     warnings: tuple[str, ...] = ()
+    views: tuple[tuple[str, str], ...] = ()
 
 
 class Tried(msgspec.Struct, frozen=True):
@@ -136,15 +143,16 @@ Understood = Planned | Tried | Assigned | Explained | AboutOwn | Command
 class SchemaCatalog:
     """The catalog as a client sees it whose default schema is `schema_name`."""
 
-    def __init__(self, catalog: Catalog, schema_name: str) -> None:
+    def __init__(self, catalog: Catalog, schema_name: str, views: Views = NO_VIEWS) -> None:
         self._catalog = catalog
         self._schema_name = schema_name
+        self._views = tuple(view.name if "." not in name else name for name, view in views.named.items())
 
     def lookup(self, parts: tuple[str, ...]) -> TableRef | None:
         return self._catalog.lookup(parts, self._schema_name)
 
     def names(self) -> list[str]:
-        return self._catalog.names()
+        return [*self._catalog.names(), *self._views]
 
 
 async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
@@ -203,6 +211,7 @@ async def prepare_statement(planner: Planner, message: PrepareStatement) -> tupl
 
 async def with_fresh_tables(planner: Planner, work: Callable[[Knowledge, M], T], message: M) -> T:
     asked: set[str] = set()
+    described: Counter[tuple[str, str]] = Counter()
     while True:
         planner.peer_tables.define()
         try:
@@ -210,6 +219,12 @@ async def with_fresh_tables(planner: Planner, work: Callable[[Knowledge, M], T],
         except RecursionError:
             # A row of a thousand UNIONs is a deep tree too.
             raise SqlError(_TOO_DEEP, suggestion="ask in several statements") from None
+        except Undescribed as error:
+            place = (error.member, error.table.lower())
+            described[place] += 1
+            if described[place] > _DESCRIBED_TRIES:
+                raise
+            await planner.peer_tables.describe(error.member, error.table)
         except SiteError as error:
             # Sites are learned one by one, as the statement needs them. If one that is there has told and still differs
             # from the rest, it may be the rest that has changed.
@@ -248,6 +263,17 @@ def _plan_all_parts(planner: Knowledge, message: RunStatement) -> Understood:
     return _plan(planner, message, prunes=False)
 
 
+@lru_cache(maxsize=100)
+def _known_views(views: tuple[View, ...], members: frozenset[str], schema_name: str) -> Views:
+    return Views(known_as(views, schema_name), members)
+
+
+def views_for(config: Config, schema_name: str) -> Views:
+    """As a client calls them that has this default schema."""
+    views = views_of(config)
+    return _known_views(views, frozenset(map(str.lower, config.members)), schema_name) if views else NO_VIEWS
+
+
 def _reachable(planner: Planner) -> tuple[str, ...]:
     names = planner.peer_tables.holders()
     return tuple(name for name in names if planner.peer_tables.is_there(name)) or (planner.name,)
@@ -256,8 +282,9 @@ def _reachable(planner: Planner) -> tuple[str, ...]:
 def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> Understood:
     planner = planner.seen_by(message.rights)
     given = given_values(message)
-    catalog = SchemaCatalog(planner.catalog, message.schema_name)
-    statement: Statement = analyse(message.sql, given, catalog, planner.limits, given_variables(message))
+    views = views_for(planner.config, message.schema_name)
+    catalog = SchemaCatalog(planner.catalog, message.schema_name, views)
+    statement: Statement = analyse(message.sql, given, catalog, planner.limits, given_variables(message), views)
     match statement:
         case Query():
             return _planned(statement, planner, message, prunes)
@@ -332,17 +359,26 @@ def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prun
     if found.refused is not None:
         if statement.analyze:
             raise found.refused
-        return Explained(found.plan, statement.is_json, found.refused.message, warnings=query.warnings)
+        return Explained(
+            found.plan, statement.is_json, found.refused.message, warnings=query.warnings, views=query.views
+        )
     if statement.analyze:
         values, is_veiled = _values(statement.query, planner, message), _is_veiled(statement.query, planner)
-        planned = Planned(found.plan, values, query.warnings, is_veiled, _as_of(statement.query))
+        planned = Planned(found.plan, values, query.warnings, is_veiled, _as_of(statement.query), query.views)
         return Tried(planned, statement.is_json)
-    return Explained(found.plan, statement.is_json, warnings=query.warnings)
+    return Explained(found.plan, statement.is_json, warnings=query.warnings, views=query.views)
 
 
 def _prepare(planner: Knowledge, message: PrepareStatement) -> tuple[Parameter, ...]:
     catalog = SchemaCatalog(planner.seen_by(message.rights).catalog, message.schema_name)
-    statement = analyse(message.sql, Unbound(), catalog, planner.limits, given_variables(message))
+    statement = analyse(
+        message.sql,
+        Unbound(),
+        catalog,
+        planner.limits,
+        given_variables(message),
+        views_for(planner.config, message.schema_name),
+    )
     if isinstance(statement, Explain | Assign):
         statement = statement.query
     if not isinstance(statement, Query):

@@ -201,7 +201,7 @@ class Runs:
         seconds = clock.now() - initiated.core.started_at
         await initiated.wait_ended()  # owner: the query's deadline; what links carried is known with the receipts
         planned, ran = tried.planned, ran_as(initiated, seconds)
-        explained = Explained(planned.plan, tried.is_json, ran=ran, warnings=planned.warnings)
+        explained = Explained(planned.plan, tried.is_json, ran=ran, warnings=planned.warnings, views=planned.views)
         if not cursor.is_closed and cursor.options.lease.seconds > 0:
             cursor.initiated = None  # whoever attaches wants the plan, not the rows that were thrown away
         return self._told(statement, cursor, explained)

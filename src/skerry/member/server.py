@@ -42,6 +42,7 @@ from skerry.member.rounds import Rounds
 from skerry.member.running import Surroundings
 from skerry.member.runs import PlanStatement, Runs
 from skerry.member.service import Service
+from skerry.member.sources import Sources
 from skerry.member.tables import LocalTables
 from skerry.member.takingpart import TakingPart
 from skerry.member.taskport import TaskPort
@@ -49,9 +50,11 @@ from skerry.member.transactions import Transactions
 from skerry.model import trace
 from skerry.model.caller import Caller
 from skerry.model.commits import Part
+from skerry.model.config import SparkConfig
 from skerry.model.errors import SiteError, SiteStopping, SkerryError
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
+from skerry.model.limits import LOOK_THREADS
 from skerry.model.rights import Rights
 from skerry.model.version import __version__
 from skerry.plan.admission import home_of
@@ -59,6 +62,8 @@ from skerry.plan.cache import PlanCache
 from skerry.plan.observed import Observed
 from skerry.plan.site import site_of
 from skerry.spark.engine import Engine
+from skerry.sql.statement import read_view
+from skerry.sql.views import check_views, views_of
 from skerry.wire.channels import data_handler
 from skerry.wire.commit_messages import CommitMessage
 from skerry.wire.definition_messages import (
@@ -120,6 +125,7 @@ class Member:
         planners: Planners | None = None,
     ) -> None:
         """`secret`: without it, and without TLS, no other member is believed to be one, and none believes this one."""
+        check_views(views_of(config), read_view)
         self.config = config
         self.name = config.member(name).name
         self.limits = config.limits
@@ -156,6 +162,7 @@ class Member:
         # Jobs have threads of their own: one may wait for its reader as long as a query may last, and planning,
         # listings and cancels must not wait behind it.
         self.jobs = Workers(f"{self.name}-job", self.limits.jobs)
+        self.looks = Workers(f"{self.name}-look", LOOK_THREADS)
         self.resources = Resources(self.limits, self._directory.path)
         self._lull = Lull()
 
@@ -166,8 +173,11 @@ class Member:
         self.observed = Observed(self.limits.observed_edges)
         self._keeping = Keeping(config, self.name, self.observed, self.workers, self.own)
         own, jobs, changed = config.member(self.name), self.jobs, self._statistics_changed
+        spark = own.spark or SparkConfig()
+        files, looks = self.workers, self.looks
+        sources = Sources(config.data_root, spark.storage, self.engine, self.limits, files, looks, is_sail=spark.sail)
         self.tables = LocalTables(
-            config, own, self.engine, self.workers, jobs, self._lull, self.own, changed, self._keeping
+            config, own, self.engine, sources, self.workers, jobs, self._lull, self.own, changed, self._keeping
         )
 
     def _prepare_links(self, orphans: Orphans) -> None:
@@ -368,6 +378,7 @@ class Member:
         await self.own_tables.stop()
         self.workers.stop()
         self.jobs.stop()
+        self.looks.stop()
         self._directory.remove()
         trace.emit(trace.MemberStopped(self.name))
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 import xxhash
 
-from skerry.catalog.agreement import agreed_rows
+from skerry.catalog.agreement import agreed_rows, asked_of
 from skerry.catalog.footers import FOOTERS
 from skerry.catalog.headers import HEADERS, check_headers
-from skerry.catalog.listing import Listing, list_table
+from skerry.catalog.listing import Listing
 from skerry.catalog.statistics import ANALYZED
 from skerry.config import Config, Leaves, MemberConfig, TableConfig
 from skerry.member.gathering import Gathering, Snapshot
@@ -20,10 +21,17 @@ from skerry.member.keeping import Keeping
 from skerry.member.kept import KeptTable, read_as, worth_keeping
 from skerry.member.lull import Lull
 from skerry.member.resources import Workers
+from skerry.member.sources import Sources, State, is_absent, whole_schema
 from skerry.model import trace
+from skerry.model.config import SchemaConfig
 from skerry.model.errors import SiteError, SkerryError
+from skerry.model.limits import ASKED_PARTS, SCHEMA_TABLES, UNTOLD_PART_BYTES
+from skerry.model.names import base_of, older_name, schema_of, split_older
+from skerry.model.sources import CatalogTable, JdbcTable, Told
 from skerry.model.table import Column, PartStats, TablePart
 from skerry.spark.engine import Engine, TableFiles
+
+Stats = TypeVar("Stats", PartStats, PartStats | None)
 
 # Where CSV and JSON keep a record that is not as it should be, unless an option or setting names another column.
 _CORRUPT = "_corrupt_record"
@@ -49,6 +57,7 @@ class LocalTables:
         config: Config,
         member: MemberConfig,
         engine: Engine | None,
+        sources: Sources,
         workers: Workers,
         jobs: Workers,
         lull: Lull,
@@ -61,6 +70,7 @@ class LocalTables:
         for reads in (FOOTERS, HEADERS):
             reads.allow(config.limits.footers)
         self._engine = engine
+        self._sources = sources
         self._workers = workers
         self._known: dict[str, Snapshot] = {}
         self._broken: dict[str, str] = {}  # what the log was told last
@@ -69,17 +79,55 @@ class LocalTables:
         self._gathering = Gathering(
             config.limits, engine, workers, jobs, lull, self._known.__getitem__, self._learn_stats, own, on_stats
         )
-        self._locks: dict[str, asyncio.Lock] = {name: asyncio.Lock() for name in member.tables}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._offered: dict[str, tuple[str, ...]] = {}
 
     def has(self, name: str) -> bool:
-        """Whether the configuration has it; else it may be one of our own."""
-        return any(table.lower() == name.lower() for table in self._member.tables)
+        """Whether the configuration has it, or a schema that may; else it may be one of our own."""
+        base = base_of(name).lower()
+        return any(table.lower() == base for table in self._member.tables) or self._schema(base) is not None
 
     def find(self, name: str) -> TableConfig:
+        """Also an older version, by a name of its own, and a table of a schema, which need not be there."""
+        base, at = split_older(name)
         for table in self._member.tables.values():
-            if table.name.lower() == name.lower():
-                return table
-        raise no_table(self._member.name, name)
+            if table.name.lower() == base.lower():
+                return table if at is None else msgspec.structs.replace(table, name=older_name(table.name, at))
+        schema = self._schema(base)
+        if schema is None:
+            raise no_table(self._member.name, name)
+        inside = base[len(schema.name) + 1 :]
+        listed = self._offered.get(schema.name, ())
+        spelled = inside if inside in listed else next((e for e in listed if e.lower() == inside.lower()), inside)
+        shown = f"{schema.name}.{spelled}"
+        return TableConfig(
+            member=self._member.name,
+            name=shown if at is None else older_name(shown, at),
+            format="catalog",
+            path="",
+            shown_path=".".join((*schema.namespace, spelled)),
+            leaves=schema.leaves,
+            source=CatalogTable((*schema.namespace, spelled)),
+        )
+
+    def _schema(self, name: str) -> SchemaConfig | None:
+        wanted = schema_of(name)
+        return next((each for each in self._member.schemas.values() if each.name.lower() == wanted), None)
+
+    async def offered(self) -> tuple[str, ...]:
+        """The tables of this member's schemas, as their catalogs list them now. Of one that is down: none."""
+        found: list[str] = []
+        for schema in self._member.schemas.values():
+            assert self._engine is not None, "lite members have no tables"
+            try:
+                listed = await self._sources.ask(whole_schema(schema), self._engine.tables_in, schema.namespace)
+                self._offered[schema.name] = listed[:SCHEMA_TABLES]
+                self._broken.pop(f"{schema.name}.*", None)
+            except SkerryError as error:
+                self._tell_broken(f"{schema.name}.*", error)
+                self._offered[schema.name] = ()
+            found += (f"{schema.name}.{table}" for table in self._offered[schema.name])
+        return tuple(found)
 
     def known(self, name: str) -> TablePart | None:
         """The table as it was when somebody last looked."""
@@ -93,24 +141,33 @@ class LocalTables:
     def reading(self, names: Collection[str]) -> Reading:
         """For one query, these tables as their files are when it first reads one of them."""
         tables = [self.find(name) for name in names]
-        return Reading(partial(self._workers.run, self._list, tables), self._as_listed, self.find)
+        return Reading(partial(self._sources.states, tables), self._as_of, self.find)
 
-    def _list(self, tables: Sequence[TableConfig]) -> dict[str, Listing | SkerryError]:
-        return {table.name: self._listing(table) for table in tables}
+    def forget(self, names: Iterable[str]) -> None:
+        """A job that reads them has failed: whoever wants them next asks their sources anew."""
+        for name in names:
+            if self.has(name):
+                self._sources.forget(self.find(name).name)
 
-    def _listing(self, table: TableConfig) -> Listing | SkerryError:
-        try:
-            return list_table(self._config.data_root, table, self._config.limits.table_files)
-        except SkerryError as error:
-            return error
-
-    async def _as_listed(self, table: TableConfig, listing: Listing) -> Snapshot:
-        async with self._locks[table.name]:  # concurrent queries ask Spark once
+    async def _as_of(self, table: TableConfig, state: State) -> Snapshot:
+        is_named = table.name in self._member.tables
+        if not is_named:
+            self._forget_unnamed()
+        async with self._locks.setdefault(table.name, asyncio.Lock()):  # concurrent queries ask Spark once
             known = self._known.get(table.name)
-            if known is None or known.files.version != listing.version:
-                known = self._known[table.name] = await self._learn(table, listing)
-            self._gathering.begin(table.name)
+            if known is None or known.files.version != state.version:
+                known = self._known[table.name] = await self._learn(table, state)
+            if is_named:  # nobody looks at all values of whatever a catalog holds
+                self._gathering.begin(table.name)
             return known
+
+    def _forget_unnamed(self) -> None:
+        """Of older versions and tables of schemas so many are remembered."""
+        unnamed = [name for name in self._known if name not in self._member.tables]
+        for name in unnamed[: max(0, len(unnamed) - ASKED_PARTS)]:
+            del self._known[name]
+            if not self._locks[name].locked():
+                del self._locks[name]
 
     async def all(self) -> tuple[tuple[TablePart, ...], dict[str, str]]:
         """Every table that can be read, and why the others cannot."""
@@ -118,8 +175,7 @@ class LocalTables:
 
     async def named(self, names: Sequence[str]) -> tuple[tuple[TablePart, ...], dict[str, str]]:
         """The same of some tables, without their statistics."""
-        own = {name.lower(): name for name in self._member.tables}
-        parts, broken = await self._told([own[name.lower()] for name in names if name.lower() in own])
+        parts, broken = await self._told([self.find(name).name for name in names if self.has(name)])
         return tuple(msgspec.structs.replace(part, stats=None) for part in parts), broken
 
     async def _told(self, names: Sequence[str]) -> tuple[tuple[TablePart, ...], dict[str, str]]:
@@ -130,17 +186,24 @@ class LocalTables:
                 case Snapshot():
                     parts.append(answer.part)
                     self._broken.pop(name, None)
+                case SkerryError() if name not in self._member.tables and is_absent(answer):
+                    continue  # whoever asked is told so by the lack of an answer
                 case SkerryError():
                     # Who tells it says which table of which site.
                     reason = answer.message.removeprefix(f"site {self._member.name}: ").removeprefix(f"table {name}: ")
                     broken[name] = reason
-                    if self._broken.get(name) != reason:  # every member asks, and asks again
-                        self._broken[name] = reason
-                        cause = msgspec.structs.replace(trace.cause_of(answer), text=reason)
-                        trace.emit(trace.TableBroken(name, cause))
+                    self._tell_broken(name, answer, reason)
                 case BaseException():
                     raise answer
         return tuple(parts), broken
+
+    def _tell_broken(self, name: str, error: SkerryError, reason: str = "") -> None:
+        """Once: every member asks, and asks again."""
+        reason = reason or error.message
+        if self._broken.get(name) != reason:
+            if name in self._member.tables or name.endswith(".*"):
+                self._broken[name] = reason
+            trace.emit(trace.TableBroken(name, msgspec.structs.replace(trace.cause_of(error), text=reason)))
 
     def analyzed(self, name: str, files_version: int, stats: PartStats, rows: int) -> None:
         """What somebody found out about that version of the table; other columns stay as they are known."""
@@ -155,20 +218,21 @@ class LocalTables:
         known = self._known.get(name)
         if known is None or known.files.version != files_version:
             return False
-        if rows is not None and (rows != known.part.rows or self._hides_rows(known)):
+        is_live = isinstance(self.find(name).source, JdbcTable)  # its rows change, its version does not
+        if is_live or (rows is not None and (rows != known.part.rows or self._hides_rows(known))):
             stats = PartStats(
                 tuple(msgspec.structs.replace(c, nulls=None, is_exact=False) for c in stats.columns), stats.source
             )
-        if self.find(name).leaves is Leaves.NEVER:  # and neither do its values
-            stats = PartStats(
-                tuple(msgspec.structs.replace(c, low=None, high=None) for c in stats.columns), stats.source
-            )
+        stats = _may_leave(self.find(name), stats)
+        if known.part.rows is None and rows is not None:  # its source did not say
+            known = msgspec.structs.replace(known, part=msgspec.structs.replace(known.part, rows=rows))
         before = known.part.stats or PartStats(())
         older, newer = (stats, before) if before.source == ANALYZED != stats.source else (before, stats)
         columns = {column.name: column for column in (*older.columns, *newer.columns)}
         merged = PartStats(tuple(columns.values()), newer.source)
         self._known[name] = msgspec.structs.replace(known, part=msgspec.structs.replace(known.part, stats=merged))
-        self._keep(self._known[name])
+        if name in self._member.tables:
+            self._keep(self._known[name])
         return True
 
     def _keep(self, known: Snapshot) -> None:
@@ -192,7 +256,47 @@ class LocalTables:
         named = options.get("columnnameofcorruptrecord") or conf.get("spark.sql.columnNameOfCorruptRecord") or _CORRUPT
         return any(column.name.lower() == named.lower() for column in known.part.columns)
 
-    async def _learn(self, table: TableConfig, listing: Listing) -> Snapshot:
+    async def _learn(self, table: TableConfig, state: State) -> Snapshot:
+        match state:
+            case Told():
+                return await self._learn_told(table, state)
+            case Listing():
+                return await self._learn_files(table, state)
+
+    async def _learn_told(self, table: TableConfig, told: Told) -> Snapshot:
+        """Of a table that is no list of files: nobody reads its rows to count them."""
+        assert self._engine is not None, "lite members have no tables"
+        files = TableFiles(
+            member=self._member.name,
+            table=table.name,
+            format=told.pinned.format,
+            options=table.options,
+            root=told.pinned.place,
+            files=(),
+            version=told.version,
+            columns=told.columns,
+            pinned=told.pinned,
+        )
+        columns = told.columns or await self._sources.ask(table, self._engine.describe, files)
+        files = msgspec.structs.replace(files, columns=columns)
+        way = read_as(table, files, self._member.spark)
+        kept = self._keeping.table(table.name, files.version, way, columns)
+        part = TablePart(
+            table=table.name,
+            member=self._member.name,
+            columns=columns,
+            rows=told.rows if told.rows is not None or kept is None else kept.rows,
+            size_bytes=UNTOLD_PART_BYTES if told.size_bytes is None else told.size_bytes,
+            schema_version=schema_version(columns),
+            files_version=told.version,
+            stats=_may_leave(table, told.stats or (kept.stats if kept is not None else None)),
+        )
+        snapshot = Snapshot(files, part, is_scanned=told.size_bytes is not None)
+        if table.name in self._member.tables:
+            self._keep(snapshot)
+        return snapshot
+
+    async def _learn_files(self, table: TableConfig, listing: Listing) -> Snapshot:
         assert self._engine is not None, "lite members have no tables"
         files = TableFiles(
             member=self._member.name,
@@ -203,13 +307,15 @@ class LocalTables:
             files=listing.files,
             version=listing.version,
             columns=table.columns,
+            storage=listing.storage,
         )
         footers_rows = None
+        run = self._workers.run if listing.storage is None else partial(self._sources.ask, table)
         is_sail = self._member.spark is not None and self._member.spark.sail
-        await self._workers.run(check_headers, table, listing, is_sail)
+        await run(check_headers, table, asked_of(listing), is_sail)
         if table.format == "parquet":
-            footers_rows = await self._workers.run(agreed_rows, table, listing, is_sail)
-        columns = await self._workers.run(self._engine.describe, files)
+            footers_rows = await run(agreed_rows, table, listing, is_sail)
+        columns = await run(self._engine.describe, files)
         files = msgspec.structs.replace(files, columns=columns)
         way = read_as(table, files, self._member.spark)
         kept = self._keeping.table(table.name, files.version, way, columns)
@@ -235,6 +341,14 @@ class LocalTables:
         return snapshot
 
 
+def _may_leave(table: TableConfig, stats: Stats) -> Stats:
+    """Statistics as others are told them: if rows never leave, neither do their values."""
+    if stats is None or table.leaves is not Leaves.NEVER:
+        return stats
+    columns = tuple(msgspec.structs.replace(column, low=None, high=None) for column in stats.columns)
+    return msgspec.structs.replace(stats, columns=columns)
+
+
 class Reading:
     """What one query reads of a member's tables: all are listed in one go, once, so that it sees one state of each.
 
@@ -243,14 +357,14 @@ class Reading:
 
     def __init__(
         self,
-        list_all: Callable[[], Awaitable[Mapping[str, Listing | SkerryError]]],
-        as_listed: Callable[[TableConfig, Listing], Awaitable[Snapshot]],
+        list_all: Callable[[], Awaitable[Mapping[str, State | SkerryError]]],
+        as_listed: Callable[[TableConfig, State], Awaitable[Snapshot]],
         find: Callable[[str], TableConfig],
     ) -> None:
         self._list_all = list_all
         self._as_listed = as_listed
         self._find = find
-        self._listings: Mapping[str, Listing | SkerryError] | None = None
+        self._listings: Mapping[str, State | SkerryError] | None = None
         self._lock = asyncio.Lock()
 
     async def snapshot(self, name: str) -> Snapshot:

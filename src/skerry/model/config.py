@@ -11,6 +11,7 @@ from skerry.model.amounts import listed
 from skerry.model.errors import ConfigError, UserError
 from skerry.model.limits import MIB, Limits
 from skerry.model.nearest import did_you_mean
+from skerry.model.sources import PlainFiles, Secret, Source, Storage, is_remote
 from skerry.model.table import Column
 
 
@@ -30,6 +31,35 @@ class Leaves(StrEnum):
     FREELY = "freely"
 
 
+class CatalogConfig(msgspec.Struct, frozen=True):
+    """A catalog of a site's Spark. `kind`: "hive", "jdbc", or a class of the user's.
+
+    `settings` and `secrets`: of Spark, without their common beginning `spark.sql.catalog.<name>.`
+    """
+
+    name: str
+    kind: str
+    settings: dict[str, str] = {}
+    secrets: dict[str, Secret] = {}
+
+
+class SchemaConfig(msgspec.Struct, frozen=True):
+    """All tables of a namespace of a catalog, each a table `<name>.<table>`."""
+
+    member: str
+    name: str
+    namespace: tuple[str, ...]  # with its catalog
+    leaves: Leaves = Leaves.FREELY
+
+
+class ViewConfig(msgspec.Struct, frozen=True):
+    """A query by a name. `member`: whose tables its plain names mean; "" for those of the cluster."""
+
+    member: str
+    name: str
+    sql: str
+
+
 class SparkConfig(msgspec.Struct, frozen=True):
     """A site's Spark: exactly one of `master` (Apache Spark), `remote` (Spark Connect) and `sail` is set."""
 
@@ -38,12 +68,16 @@ class SparkConfig(msgspec.Struct, frozen=True):
     sail: bool = False
     memory_bytes: int = 0  # of Sail's process; 0: a share of the machine's
     conf: dict[str, str] = {}
+    packages: tuple[str, ...] = ()  # Maven coordinates of what an embedded Spark needs beside its own jars
+    jars: tuple[str, ...] = ()  # absolute paths
+    catalogs: tuple[CatalogConfig, ...] = ()
+    storage: Storage = Storage()
 
 
 class TableConfig(msgspec.Struct, frozen=True):
-    """What one member holds of a table. `path` is as written, relative to the data root.
+    """What one member holds of a table. `path` is as written, relative to the data root; "" for one without files.
 
-    `columns` is empty when Spark is to find them out; `shown_path` is for messages.
+    `columns` is empty when Spark is to find them out; `shown_path` is for messages: what the source is called.
     """
 
     member: str
@@ -54,11 +88,17 @@ class TableConfig(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...] = ()
     shown_path: str = ""
     leaves: Leaves = Leaves.FREELY
+    source: Source = PlainFiles()
 
     @property
     def key(self) -> str:
         """Where it stands in skerry.yaml."""
         return f"members.{self.member}.tables.{self.name}"
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether its version is the listing of its files on the member's own disk."""
+        return isinstance(self.source, PlainFiles) and not is_remote(self.path)
 
 
 class SinkConfig(msgspec.Struct, frozen=True):
@@ -147,6 +187,8 @@ class MemberConfig(msgspec.Struct, frozen=True):
     tls: TlsFiles | None = None
     insecure: bool = False
     data_ports: tuple[int, int] | None = None
+    schemas: dict[str, SchemaConfig] = {}
+    views: dict[str, ViewConfig] = {}
 
     @property
     def url(self) -> str:
@@ -210,6 +252,7 @@ class Config(msgspec.Struct, frozen=True):
     log_sql: bool = False
     access: AccessConfig = AccessConfig()
     audit: AuditConfig | None = None
+    views: dict[str, ViewConfig] = {}
 
     def member(self, name: str) -> MemberConfig:
         """The member of that name, whatever its case; ConfigError for an unknown one."""

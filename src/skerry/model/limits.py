@@ -188,6 +188,30 @@ RULES_KEPT = 1000
 SEEN_VIEWS = 100
 # What a part is taken to hold of which a user may see some rows or values only: the same whatever it holds.
 VEILED_PART_BYTES = 64 * MIB
+# A part whose source does not say how large it is counts as so many bytes.
+UNTOLD_PART_BYTES = 256 * MIB
+# Questions of one member to one catalog, database or store at a time; threads for all of them.
+LOOKS_AT_ONCE = 2
+# Tables of one site that were asked about by name, and are remembered; names of one schema.
+ASKED_PARTS = 1000
+VIEW_MENTIONS = 200
+SCHEMA_TABLES = 10_000
+SECRET_BYTES = 64 * KIB
+# Of a Delta log what one version is made of; a larger one gives no statistics. So many versions are remembered.
+DELTA_LOG_BYTES = 256 * MIB
+DELTA_LOGS_KEPT = 1000
+LOOK_THREADS = 8
+# A database: until it is connected, and between two answers of it; rows it sends at once; parts of a table.
+JDBC_CONNECT_S = 10
+JDBC_SILENCE_S = 300
+JDBC_FETCH_ROWS = 5000
+JDBC_PARTS_MAX = 1000
+# An object store: until it is connected, and for each answer.
+STORE_CONNECT_S = 5
+STORE_ANSWER_S = 20
+# Footers of its files that are read at once; so many of one table and no more, evenly chosen.
+STORE_THREADS = 16
+STORE_FOOTERS = 2000
 
 
 # What users have taken: of so many users, and in so many steps it is forgotten.
@@ -505,6 +529,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     # tables
     table_files: int = 100_000
+    # a catalog, a database or an object store that has not said in so much time what a table is now
+    look_s: float = 30.0
+    # and how long what a database or a store said of a table is taken to be so
+    look_again_s: float = 5.0
     # those of one table are read in order: with fewer than `table_files`, each is gone before it is asked for again
     footers: int = 100_000
     # statistics of a table, gathered in the background: footers read, rows of the sample, columns

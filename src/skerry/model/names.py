@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -11,6 +12,39 @@ from skerry.model.nearest import did_you_mean
 from skerry.model.table import Column
 
 DEFAULT_SCHEMA = "default"  # no member may be called so: the whole tables, with all their parts
+
+_OLDER = re.compile(r"(.*) (VERSION|TIMESTAMP) AS OF (\d{1,19})", re.DOTALL | re.IGNORECASE)
+
+
+class Moment(NamedTuple):
+    """A number of a commit, or microseconds since 1970."""
+
+    kind: Literal["version", "timestamp"]
+    value: int
+
+
+def older_name(table: str, at: Moment) -> str:
+    """What an older version of a table is called by everybody: it is a table beside it, with columns of its own."""
+    return f"{table} {at.kind.upper()} AS OF {at.value}"
+
+
+def split_older(name: str) -> tuple[str, Moment | None]:
+    """The table, and which version of it; None: as it is now."""
+    found = _OLDER.fullmatch(name) if " " in name else None
+    if found is None:
+        return name, None
+    return found[1], Moment("version" if found[2].lower() == "version" else "timestamp", int(found[3]))
+
+
+def base_of(name: str) -> str:
+    """The table whose version it is: who may read the one may read the other."""
+    return split_older(name)[0]
+
+
+def schema_of(name: str) -> str:
+    """`sales` of `sales.orders`, in lower case; "" of a table without a schema. The table's own name may have dots."""
+    schema, dot, _ = name.partition(".")
+    return schema.lower() if dot else ""
 
 
 class TableRef(msgspec.Struct, frozen=True):

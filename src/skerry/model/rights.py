@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from skerry.model.names import base_of, schema_of
 from skerry.model.table import Column
 
 Action = Literal["insert", "update", "delete", "define"]
@@ -18,14 +19,16 @@ class Pattern(msgspec.Struct, frozen=True):
 
     member: str = ""
     table: str = ""
+    schema: str = ""  # of `sales.*`
 
     def matches(self, member: str, table: str) -> bool:
-        return self.member in ("", member) and self.table in ("", table)
+        is_inside = not self.schema or schema_of(table) == self.schema
+        return is_inside and self.member in ("", member) and self.table in ("", table)
 
     @property
-    def rank(self) -> tuple[bool, bool]:
+    def rank(self) -> tuple[bool, bool, bool]:
         """Higher for fewer tables: one table before one member's, one member's part before all parts."""
-        return bool(self.table), bool(self.member)
+        return bool(self.table), bool(self.schema), bool(self.member)
 
 
 class Sight(msgspec.Struct, frozen=True):
@@ -108,6 +111,14 @@ class Rights(msgspec.Struct, frozen=True):
                 sights.append(rule.sight)
         return Seen(tuple(sights))
 
+    def sees_into(self, member: str, schema: str) -> bool:
+        """Whether some table of the schema may be there for the user."""
+        if self.is_open:
+            return True
+        shown = (rule.pattern for rules in self.rules for rule in rules if rule.sight is not None)
+        inside = (each for each in shown if each.member in ("", member.lower()))
+        return any(schema.lower() in (each.schema, schema_of(each.table)) or not each.table for each in inside)
+
     def named(self, member: str, table: str) -> Seen:
         """The same by the rules alone that are about this one table, and so about columns that it must have."""
         rules = [] if self.is_open else self._rules_of(member, table)
@@ -120,8 +131,9 @@ class Rights(msgspec.Struct, frozen=True):
     def _rules_of(self, member: str, table: str) -> list[Rule]:
         """The one of each role that counts."""
         found = []
+        place = member.lower(), base_of(table).lower()
         for rules in self.rules:
-            matching = [rule for rule in rules if rule.pattern.matches(member.lower(), table.lower())]
+            matching = [rule for rule in rules if rule.pattern.matches(*place)]
             found += [max(matching, key=lambda each: each.pattern.rank)] if matching else []
         return found
 

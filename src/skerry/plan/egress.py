@@ -17,6 +17,7 @@ from skerry.model.amounts import listed
 from skerry.model.config import Config, Leaves, MemberConfig
 from skerry.model.errors import UserError
 from skerry.model.fragment import EdgeLeaf, Fragment, Leaf, Plan, TableLeaf, VirtualLeaf
+from skerry.model.names import base_of, schema_of
 from skerry.model.table import Column
 from skerry.plan.treatment import RANK
 
@@ -55,7 +56,7 @@ class EgressRules(msgspec.Struct, frozen=True):
         return not self.marks and not self.topology.budgets
 
     def mark(self, member: str, table: str) -> Leaves:
-        return self.marks.get((member.lower(), table.lower()), Leaves.FREELY)
+        return mark_of(self.marks, member, table) or Leaves.FREELY
 
     def columns(self, member: str, leaves: Sequence[Leaf]) -> dict[str, tuple[Column, ...]]:
         """Those of a fragment's leaves, by placeholder, where they are known."""
@@ -73,9 +74,20 @@ def egress_rules(config: Config, topology: Topology, columns_of: ColumnsOf = _un
 
 
 def marks_of(members: Iterable[MemberConfig]) -> dict[tuple[str, str], Leaves]:
-    """Of the tables of these members that are not free (see EgressRules)."""
-    tables = (table for member in members for table in member.tables.values())
-    return {(t.member.lower(), t.name.lower()): t.leaves for t in tables if t.leaves is not Leaves.FREELY}
+    """Of the tables of these members that are not free (see EgressRules); a schema's is under its name and a dot."""
+    found: dict[tuple[str, str], Leaves] = {}
+    for member in members:
+        whole = {f"{name}.": schema.leaves for name, schema in member.schemas.items()}
+        for name, leaves in (whole | {name: table.leaves for name, table in member.tables.items()}).items():
+            if leaves is not Leaves.FREELY:
+                found[member.name.lower(), name.lower()] = leaves
+    return found
+
+
+def mark_of(marks: Mapping[tuple[str, str], Leaves], member: str, table: str) -> Leaves | None:
+    """Of a table, of any version of it, or of its schema; None for one that is free."""
+    member, base = member.lower(), base_of(table).lower()
+    return marks.get((member, base)) or marks.get((member, f"{schema_of(base)}."))
 
 
 def check_egress(plan: Plan, rules: EgressRules) -> None:
@@ -101,7 +113,7 @@ def check_marks(plan: Plan, marks: Mapping[tuple[str, str], Leaves]) -> None:
                 kept[table] = min(done, kept.get(table, done), key=RANK.__getitem__)
         others = [receiver for receiver in fragment.output.receivers if receiver != fragment.member]
         for table, done in inside.items() if others else ():
-            mark = marks[fragment.member.lower(), table.lower()]
+            mark = mark_of(marks, fragment.member, table) or Leaves.FREELY
             if RANK[done] < RANK[mark]:
                 raise _refused(fragment, others, table, mark)
 
@@ -133,7 +145,7 @@ def _inside(
         tables: Mapping[str, Leaves]
         match leaf:
             case TableLeaf(_, table):
-                tables = {table: Leaves.FREELY} if (fragment.member.lower(), table.lower()) in marks else {}
+                tables = {table: Leaves.FREELY} if mark_of(marks, fragment.member, table) else {}
             case EdgeLeaf(_, edge):
                 tables = held.get(edge, {}) if fragment.member in leaf.senders else {}
             case VirtualLeaf():

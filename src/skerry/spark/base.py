@@ -16,15 +16,22 @@ from typing import Any, Protocol
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from skerry.catalog.stores import spark_secrets, store_fault
 from skerry.exchange.intake import SinkRow
 from skerry.model import trace
+from skerry.model.config import TableConfig
 from skerry.model.errors import EngineEnded, SiteError, SkerryError, SqlError
 from skerry.model.limits import ENGINE_GONE_S, ERROR_CHAIN, RESTART_FIRST_S, RESTART_MAX_S, SPARK_SCHEMAS
+from skerry.model.names import Moment
 from skerry.model.results import Schema
+from skerry.model.sources import JdbcTable, Told
 from skerry.model.table import Column
+from skerry.spark.catalogs import hidden, secret_conf
 from skerry.spark.engine import EdgeInput, Job, JobResult, SlotPool, TableFiles
 from skerry.spark.failures import SPARK_ERRORS, condition_of, first_words, is_lost, silence_spark, translate
+from skerry.spark.jdbc import database_fault, job_fault
 from skerry.spark.literals import to_literal
+from skerry.spark.relations import look, tables_in
 from skerry.spark.settings import SparkSettings, core_count
 from skerry.spark.sink import SINK_COLUMNS, SinkSpec, as_announced, sink_function
 from skerry.spark.source import SourceSpec
@@ -69,6 +76,7 @@ class SessionEngine(ABC):
         self._schemas: dict[object, Schema] = {}
         self._lifecycle = threading.Lock()
         self._suspects = Suspects(self.name)
+        self._secrets: tuple[str, ...] = ()
 
     # --- what kinds of Spark do differently ------------------------------------------------------
     @abstractmethod
@@ -148,6 +156,19 @@ class SessionEngine(ABC):
                 silence_spark()
                 self._session = self._open()
 
+    def _read_secrets(self) -> dict[str, str]:
+        """Settings that nobody is shown, read anew for each start; no message of this engine has them."""
+        found = secret_conf(self.settings.catalogs) | spark_secrets(self.settings.storage)
+        self._secrets = tuple(found.values())
+        return found
+
+    def _hidden(self, told: SkerryError) -> SkerryError:
+        """The same error, with no secret in it: a Spark may quote what it was given."""
+        if self._secrets:
+            told.message = hidden(told.message, self._secrets)
+            told.args = (told.message,)
+        return told
+
     def _revive(self) -> Process | None:
         """Start a Spark again that has died, e.g. for want of memory; its jobs have failed, others need not.
 
@@ -192,6 +213,21 @@ class SessionEngine(ABC):
         except (SkerryError, *SPARK_ERRORS) as error:  # e.g. of a member that is stopped at once: no trace for that
             trace.emit(trace.WarmUpEnded(first_words(error)))
 
+    def look(self, table: TableConfig, at: Moment | None) -> Told:
+        try:
+            self._revive()
+            return look(self._spark(), table, at)
+        except SPARK_ERRORS as error:
+            told = self._unread(table.name, error, f"site {table.member}: ")
+            raise (database_fault(told, table) if isinstance(table.source, JdbcTable) else told) from self._cause(error)
+
+    def tables_in(self, namespace: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            self._revive()
+            return tables_in(self._spark(), namespace)
+        except SPARK_ERRORS as error:
+            raise self._unread(f"{'.'.join(namespace)}.*", error) from self._cause(error)
+
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
         try:
             self._revive()
@@ -200,8 +236,7 @@ class SessionEngine(ABC):
         except SqlError as error:  # a column's type: nobody wrote a statement
             raise SiteError(f"table {table.table}: {error.message}", suggestion=error.suggestion) from None
         except SPARK_ERRORS as error:
-            self._look()
-            raise _unread(table, error) from error
+            raise _store_told(self._unread(table.table, error), table) from self._cause(error)
 
     def count_rows(self, table: TableFiles) -> int:
         try:
@@ -209,14 +244,7 @@ class SessionEngine(ABC):
             with self._views.lease({"t": table}) as names:
                 return self._spark().table(names["t"]).count()
         except SPARK_ERRORS as error:
-            self._look()
-            raise _unread(table, error) from error
-
-    def _look(self) -> None:
-        """An error may be the first to show that the engine has ended: whoever comes next is to have another."""
-        process = self._engine_process()
-        if process is not None:
-            process.how_ended(0)
+            raise _store_told(self._unread(table.table, error), table) from self._cause(error)
 
     def run(self, job: Job, on_schema: Callable[[Schema], None]) -> JobResult:
         names: dict[str, str] = {}
@@ -247,8 +275,11 @@ class SessionEngine(ABC):
                 if isinstance(error, AttributeError):  # else PySpark's own, of a session closed as its JVM was gone
                     raise
                 if not job.is_optional and not isinstance(error, SkerryError):
-                    trace.emit(_failed(job, error), error)
-                raise translate(error, names, engine=self.name) from error
+                    trace.emit(_failed(job, error), self._cause(error))
+                told = self._hidden(translate(error, names, engine=self.name))
+                for table in job.tables.values():
+                    told = _store_told(told, table)
+                raise job_fault(told, job.tables.values()) from self._cause(error)
 
     def cancel(self, tag: str) -> None:
         self._tags.cancel(tag)
@@ -277,6 +308,18 @@ class SessionEngine(ABC):
     def leftovers(self) -> list[str]:
         views = sorted(self._edge_views | self._views_in_use())
         return [*(f"job {tag}" for tag in self._tags.names()), *(f"view {name}" for name in views)]
+
+    def _cause(self, error: BaseException) -> BaseException | None:
+        """Of an error that is told: a log may print it."""
+        return None if self._secrets else error
+
+    def _unread(self, table: str, error: BaseException, where: str = "") -> SkerryError:
+        process = self._engine_process()
+        if process is not None:  # an error may be the first to show that it has ended: whoever is next is to have another
+            process.how_ended(0)
+        # It is asked for again and again, and each time its member says so in a line.
+        trace.emit(trace.TableUnread(table, type(error).__name__), self._cause(error))
+        return self._hidden(translate(error, {}, what=f"{where}table {table}"))
 
     # --- one job ---------------------------------------------------------------------------------
     def _run(self, job: Job, on_schema: Callable[[Schema], None], names: dict[str, str]) -> JobResult:
@@ -366,10 +409,8 @@ def with_views(sql: str, views: Mapping[str, str]) -> str:
     return re.sub(rf"\b({placeholders})\b", lambda match: views[match[1]], sql)
 
 
-def _unread(table: TableFiles, error: BaseException) -> SkerryError:
-    # It is asked for again and again, and each time its member says so in a line.
-    trace.emit(trace.TableUnread(table.table, type(error).__name__), error)
-    return translate(error, {}, what=f"table {table.table}")
+def _store_told(told: SkerryError, table: TableFiles) -> SkerryError:
+    return told if table.storage is None else store_fault(told, table.table, table.member, table.root)
 
 
 def _failed(job: Job, error: BaseException) -> trace.SparkFailed:

@@ -97,7 +97,7 @@ class ConnectEngine(SessionEngine):
     ) -> SparkSession:
         try:
             self._remote = create()
-            conf = batch_conf(self.settings.limits, is_narrow=False) | sql_conf(self.settings)
+            conf = batch_conf(self.settings.limits, is_narrow=False) | sql_conf(self.settings) | self._read_secrets()
             for key, value in conf.items():
                 self._set(self._remote, key, value)
             equip(self._remote)
@@ -110,7 +110,11 @@ class ConnectEngine(SessionEngine):
         """What answers depend on must be taken; other settings may be unknown to this Spark, or fixed at its start."""
         if session.conf.get(key, None) == value:
             return
-        if key in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone") or key in self.settings.conf:
+        if (
+            key in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone")
+            or key in self.settings.conf
+            or key.startswith("spark.sql.catalog.")
+        ):
             session.conf.set(key, value)
             return
         with suppress(*SPARK_ERRORS):

@@ -12,9 +12,12 @@ import msgspec
 import pyarrow as pa
 
 from skerry.exchange.intake import SinkRow
+from skerry.model.config import TableConfig
 from skerry.model.fragment import SortKey
 from skerry.model.ids import QueryId
+from skerry.model.names import Moment
 from skerry.model.results import Schema
+from skerry.model.sources import Pinned, Storage, Told
 from skerry.model.table import Column
 
 # The table itself, in the text of a view.
@@ -56,6 +59,8 @@ class Older(msgspec.Struct, frozen=True):
 class TableFiles(msgspec.Struct, frozen=True):
     """A table as of one listing: these files, no others. `version` names the listing. `seen`: by whoever asks.
 
+    pinned: of a table that is no list of files; it has none then, and `version` is that of its source.
+    storage: of files that are not on the member's disk: they are URLs.
     overlaid: of a table of our own. `version` names what it holds as well, `definition` the version of the table.
     """
 
@@ -71,6 +76,8 @@ class TableFiles(msgspec.Struct, frozen=True):
     overlaid: Overlaid | None = None
     older: tuple[Older, ...] = ()
     definition: int = 0
+    pinned: Pinned | None = None
+    storage: Storage | None = None
 
 
 class EdgeInput(msgspec.Struct, frozen=True):
@@ -160,6 +167,14 @@ class Engine(Protocol):
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def warm_up(self) -> None: ...
+    def look(self, table: TableConfig, at: Moment | None) -> Told:
+        """What a table that is no list of files is now, or was; SiteError if its source cannot tell."""
+        ...
+
+    def tables_in(self, namespace: tuple[str, ...]) -> tuple[str, ...]:
+        """The names of the tables there; the first one is a catalog's."""
+        ...
+
     def describe(self, table: TableFiles) -> tuple[Column, ...]: ...
     def count_rows(self, table: TableFiles) -> int: ...
     def run(self, job: Job, on_schema: Callable[[Schema], None]) -> JobResult: ...

@@ -26,6 +26,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from skerry.model.errors import InternalError, SiteError
+from skerry.spark.catalogs import one_at_a_time, unresolved
 
 JAVA_RELEASE = 17
 INSTALL_JAVA = (
@@ -61,7 +62,10 @@ appender.file.strategy.max = 1
 class Jvm:
     """One JVM with a Spark session; a process has at most one, because Spark says so."""
 
-    def __init__(self, conf: Mapping[str, str], directory: str, *, is_embedded: bool) -> None:
+    def __init__(
+        self, conf: Mapping[str, str], directory: str, *, is_embedded: bool, secrets: Mapping[str, str] | None = None
+    ) -> None:
+        """`secrets`: settings as well, but nobody finds them on the JVM's command line."""
         if SparkContext._active_spark_context is not None:
             raise InternalError("this process has a Spark already: members of one process share its engine")
         check_java()
@@ -72,7 +76,10 @@ class Jvm:
         for key, value in {**conf, **_java_options(conf, directory)}.items():
             spark_conf.set(key, value)
         with _environment(conf, directory, is_embedded):
-            self._gateway = self._launch(spark_conf)
+            with one_at_a_time(conf):
+                self._gateway = self._launch(spark_conf, conf)
+            for key, value in (secrets or {}).items():
+                spark_conf.set(key, value)
             try:
                 self.context = SparkContext(conf=spark_conf, gateway=self._gateway)
                 self.session = SparkSession(self.context)
@@ -135,12 +142,15 @@ class Jvm:
             self._gateway.shutdown()
         self._end_process()
 
-    def _launch(self, conf: SparkConf) -> Any:
+    def _launch(self, conf: SparkConf, settings: Mapping[str, str]) -> Any:
         with open(os.path.join(self._directory, "jvm.log"), "wb") as log:
             try:
                 return launch_gateway(conf, {"stdout": log, "stderr": log})
             except (PySparkException, OSError) as error:
-                tail = Path(log.name).read_text(errors="replace")[-LOG_TAIL_CHARS:].strip()
+                text = Path(log.name).read_text(errors="replace")
+                if (missing := unresolved(text, settings)) is not None:
+                    raise missing from None
+                tail = text[-LOG_TAIL_CHARS:].strip()
                 raise SiteError(f"Spark's JVM did not start: {tail or error}", suggestion=INSTALL_JAVA) from None
 
     def _end_process(self) -> None:
@@ -212,9 +222,16 @@ def _java_release(said: str) -> int | None:
 
 
 def _java_options(conf: Mapping[str, str], directory: str) -> dict[str, str]:
-    """A JVM without memory ends at once: Spark's own end of it comes seconds after the job's error, if at all."""
+    """A JVM without memory ends at once: Spark's own end of it comes seconds after the job's error, if at all.
+
+    In UTC: what a driver of JDBC makes of a time passes the JVM's own zone, where some hours are missing or come twice.
+    """
     key = "spark.driver.extraJavaOptions"
-    return {key: f"{conf.get(key, '')} -XX:+ExitOnOutOfMemoryError -Djava.io.tmpdir={directory}".strip()}
+    # Hive's metastore in a Derby of its own would write its log to where the member was started.
+    ours = (
+        f"-Dderby.system.home={directory} -XX:+ExitOnOutOfMemoryError -Duser.timezone=UTC -Djava.io.tmpdir={directory}"
+    )
+    return {key: f"{conf.get(key, '')} {ours}".strip()}
 
 
 def package_root() -> str:

@@ -11,9 +11,12 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from skerry.model import trace
+from skerry.model.config import TableConfig
 from skerry.model.errors import SiteError
 from skerry.model.limits import RESTART_MAX_S, SAIL_HELD_UP_S
+from skerry.model.names import Moment
 from skerry.model.results import Schema
+from skerry.model.sources import Told
 from skerry.model.table import Column
 from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
 from skerry.spark.sail import SailEngine
@@ -71,6 +74,14 @@ class RecycledSail:
 
     def warm_up(self) -> None:
         self._current.warm_up()
+
+    def look(self, table: TableConfig, at: Moment | None) -> Told:
+        with self._in_use() as sail:
+            return sail.look(table, at)
+
+    def tables_in(self, namespace: tuple[str, ...]) -> tuple[str, ...]:
+        with self._in_use() as sail:
+            return sail.tables_in(namespace)
 
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
         with self._in_use() as sail:

@@ -23,6 +23,7 @@ from pyspark.sql.types import ArrayType, MapType, NullType, StringType, StructFi
 from skerry.catalog.agreement import Group, fits, groups_of
 from skerry.catalog.headers import separator_of
 from skerry.catalog.listing import unread_by_sail
+from skerry.catalog.stores import sail_environment
 from skerry.model import trace
 from skerry.model.errors import EngineEnded, SiteError, SqlError
 from skerry.model.fragment import SortKey
@@ -83,7 +84,9 @@ class SailEngine(ConnectEngine):
 
     def _open(self) -> SparkSession:
         memory_bytes = self.settings.memory_bytes or int(machine_memory_bytes() * SAIL_MEMORY_SHARE)
-        process = self._process = SailProcess(memory_bytes, self._ended, partial(self._on_waste, self))
+        process = self._process = SailProcess(
+            memory_bytes, self._ended, partial(self._on_waste, self), sail_environment(self.settings.storage)
+        )
         try:
             return self._connect("Sail", partial(_new_session, process.target))
         except SiteError as error:
@@ -215,13 +218,13 @@ class SailEngine(ConnectEngine):
 
     def _read(self, table: TableFiles) -> DataFrame:
         for file in table.files:
-            if not os.path.exists(file):  # Sail would read the other files and say nothing
+            if table.storage is None and not os.path.exists(file):  # Sail would read the other files and say nothing
                 raise SiteError(f"table {table.table}: {file} is gone")
         if how := unread_by_sail(table.root, table.files):
             raise SiteError(f"table {table.table}: {how}")
         if table.format == "parquet" and table.files:
             try:
-                groups = groups_of(table.files)
+                groups = groups_of(table.files, table.storage)
             except SiteError as error:
                 raise SiteError(f"table {table.table}: {error.message}") from None
             if len(groups) > 1 or not all(group.gives(column) for group in groups for column in table.columns):
@@ -238,7 +241,7 @@ class SailEngine(ConnectEngine):
         if not table.columns and (table.format == "json" or (table.format == "csv" and finds_types)):
             options["schemaInferMaxRecords"] = _ALL_ROWS
         table = msgspec.structs.replace(table, options=options)
-        return read_table(self._spark(), table, lambda file: "file://" + quote(os.path.abspath(file)))
+        return read_table(self._spark(), table, url_for_sail if table.storage is not None else _url_here)
 
     def _read_apart(self, table: TableFiles, groups: Sequence[Group]) -> DataFrame:
         """Each group as its files have it, made into the table's columns as Apache Spark makes them."""
@@ -258,6 +261,16 @@ class SailEngine(ConnectEngine):
                     msgspec.structs.replace(table, files=files, columns=columns_of(aligned))
                 )
         return reduce(DataFrame.unionAll, [_with_columns(frame, wanted) for frame in frames])
+
+
+def _url_here(file: str) -> str:
+    return "file://" + quote(os.path.abspath(file))
+
+
+def url_for_sail(url: str) -> str:
+    """As Sail calls a file of a store: its name's own letters, no pattern."""
+    scheme, _, rest = url.partition("://")
+    return f"{'s3' if scheme == 's3a' else scheme}://{quote(rest)}"
 
 
 def _merged(groups: Sequence[Group], frames: Sequence[DataFrame]) -> StructType:

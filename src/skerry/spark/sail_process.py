@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
@@ -42,7 +42,14 @@ class SailProcess:
     seems to compute for jobs that were cancelled.
     """
 
-    def __init__(self, memory_bytes: int, on_end: Callable[[], None], on_waste: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        memory_bytes: int,
+        on_end: Callable[[], None],
+        on_waste: Callable[[], None],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """`environment`: what it finds beside the member's own."""
         if importlib.util.find_spec("pysail") is None:
             raise SiteError("Sail is not installed", suggestion="pip install 'skerry[sail]'")
         self._memory_bytes = memory_bytes
@@ -64,7 +71,7 @@ class SailProcess:
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=_environment(self._directory, memory_bytes),
+            env=_environment(self._directory, memory_bytes) | dict(environment or {}),
             start_new_session=True,
         )
         try:

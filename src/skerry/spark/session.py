@@ -55,7 +55,8 @@ class ClassicEngine(SessionEngine):
             conf = embedded_conf(self.settings, self.directory) if is_embedded else cluster_conf(self.settings)
             if is_embedded:
                 conf = worker_conf(self.directory) | conf
-            self._jvm = Jvm(conf, self.directory, is_embedded=is_embedded)
+            secrets = self._read_secrets()
+            self._jvm = Jvm(conf, self.directory, is_embedded=is_embedded, secrets=secrets)
             if not is_embedded:
                 self._jvm.context.addPyFile(package_zip(self.directory))
         except BaseException:

@@ -7,8 +7,12 @@ import re
 
 import msgspec
 
+from skerry.catalog.stores import spark_conf
+from skerry.model.config import CatalogConfig
 from skerry.model.errors import ConfigError
 from skerry.model.limits import LEAST_PAGE_BYTES, SPARK_PAGES, Limits
+from skerry.model.sources import Storage
+from skerry.spark.catalogs import catalog_conf, packages_directory
 
 SLOTS_PER_CORE = 4  # D7: a task that waits for its member holds a slot, so an embedded Spark has slots to spare
 
@@ -41,6 +45,10 @@ class SparkSettings(msgspec.Struct, frozen=True):
     cores: int = 0
     memory_bytes: int = 0  # of Sail's process; 0: a share of the machine's
     limits: Limits = Limits()
+    packages: tuple[str, ...] = ()
+    jars: tuple[str, ...] = ()
+    catalogs: tuple[CatalogConfig, ...] = ()
+    storage: Storage = Storage()
 
     @property
     def is_embedded(self) -> bool:
@@ -99,7 +107,8 @@ def sql_conf(settings: SparkSettings) -> dict[str, str]:
             for rule in ("PushProjectionThroughUnion", "ConvertToLocalRelation")
         ),
     }
-    return defaults | settings.conf
+    more = catalog_conf(settings.catalogs, settings.packages, settings.jars)
+    return spark_conf(settings.storage) | defaults | settings.conf | more
 
 
 def batch_conf(limits: Limits, is_narrow: bool) -> dict[str, str]:
@@ -148,6 +157,8 @@ def embedded_conf(settings: SparkSettings, directory: str) -> dict[str, str]:
         "spark.sql.ui.retainedExecutions": "20",
     }
     chosen = defaults | sql_conf(settings) | fixed
+    if settings.packages:
+        chosen = {"spark.jars.ivy": packages_directory()} | chosen
     return _page_conf(chosen["spark.driver.memory"]) | chosen
 
 
@@ -170,5 +181,10 @@ def _page_conf(heap: str) -> dict[str, str]:
 
 def cluster_conf(settings: SparkSettings) -> dict[str, str]:
     """What a driver in the member's process needs on a cluster; the cluster's own defaults stay."""
-    defaults = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+    defaults = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",  # as the driver's (jvm.py)
+    }
     return defaults | sql_conf(settings) | {"spark.master": settings.master, "spark.app.name": "skerry"}

@@ -23,6 +23,7 @@ from skerry.model.errors import SiteError
 from skerry.model.limits import SEEN_VIEWS
 from skerry.model.table import Column
 from skerry.spark.engine import WHOLE_TABLE, Older, Overlaid, TableFiles, TableView
+from skerry.spark.relations import read_pinned
 from skerry.spark.types import struct_of
 
 PREFIX = "skerry_table_"
@@ -36,7 +37,8 @@ _Key = tuple[object, ...]
 def _key(table: TableFiles) -> _Key:
     options = tuple(sorted(table.options.items()))
     touched = table.overlaid.touched if table.overlaid is not None else ()
-    files = (table.files, touched, table.older)
+    pinned = table.pinned.key if table.pinned is not None else b""
+    files = (table.files, touched, table.older, pinned)
     return (*_place(table), table.version, table.format, options, *files, table.columns, table.definition, table.seen)
 
 
@@ -182,6 +184,8 @@ def escape_glob(path: str) -> str:
 
 def read_table(session: SparkSession, table: TableFiles, path_of: Callable[[str], str]) -> DataFrame:
     """The files of one listing, and no others; `path_of` writes a file's path as this Spark reads it."""
+    if table.pinned is not None:
+        return read_pinned(session, table, path_of)
     if not table.files:
         return _empty(session, table)
     reader = session.read.format(table.format).options(**table.options)

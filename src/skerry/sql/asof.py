@@ -1,32 +1,25 @@
-"""`t VERSION AS OF 5` and `t TIMESTAMP AS OF '2024-01-01 12:00:00'`: tables of our own, as they were. Pure.
+"""`t VERSION AS OF 5` and `t TIMESTAMP AS OF '2024-01-01 12:00:00'`: tables as they were. Pure.
 
 The words are taken out before a query is parsed. All tables of our own of one query are read at one moment: so all of
-them say the same, or none says any.
+them say the same, or none says any. A table of a site's own that keeps older versions is another table by each of them.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from skerry.model.names import TableRef
+from skerry.model.names import Moment, TableRef
 from skerry.model.position import sql_error
 from skerry.sql.walk import find_all
 
 _WORDS = {"VERSION": "version", "SYSTEM_VERSION": "version", "TIMESTAMP": "timestamp", "SYSTEM_TIME": "timestamp"}
 _TYPES = ("TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "DATE")
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-
-
-class Moment(NamedTuple):
-    """A commit's number, or microseconds since 1970."""
-
-    kind: Literal["version", "timestamp"]
-    value: int
 
 
 class Said(NamedTuple):
@@ -68,7 +61,7 @@ def _read(tokens: list[Token], at: int, text: str) -> tuple[int, Moment] | None:
         return None
     value = tokens[place]
     if kind == "version":
-        if not value.text.isdecimal() or len(value.text) > 19 or not int(value.text):
+        if not value.text.isdecimal() or len(value.text) > 19 or int(value.text) >= 2**63:
             raise sql_error("VERSION AS OF takes the number of a commit", text, value.start, value.end)
         return place + 1, Moment("version", int(value.text))
     try:
@@ -81,23 +74,39 @@ def _read(tokens: list[Token], at: int, text: str) -> tuple[int, Moment] | None:
 
 
 def one_moment(tree: exp.Expr, tables: Mapping[int, TableRef], said: Sequence[Said], text: str) -> Moment | None:
-    """When the query's tables of our own are read; None: now. `tables`: by the identity of their mentions."""
+    """When the query's tables of our own are read; None: now. `tables`: by the identity of their mentions.
+
+    Any other table has its own version, which `bind.look_up` has found.
+    """
     if not said:
         return None
     behind = {each.behind: each for each in said}
-    first = said[0]
-    for node in find_all(tree, exp.Table):
-        ref, own = tables.get(id(node)), behind.get(node.meta.get("end", -1))
-        if ref is None:
-            continue
-        if own is not None and not ref.is_own:
-            message = f"table {ref.name} is read as it is now: AS OF is for tables of our own"
-            raise sql_error(message, text, own.first.start, own.last.end)
-        if ref.is_own and (own is None or own.moment != first.moment):
+    mentions = [
+        (ref, behind.pop(_end(node), None)) for node in find_all(tree, exp.Table) if (ref := tables.get(id(node)))
+    ]
+    own = [(ref, each) for ref, each in mentions if ref.is_own]
+    first = next((each for _, each in own if each is not None), None)
+    # A table that is written to is no mention of a query.
+    first = first or (next(iter(behind.values()), None) if own else None)
+    for stray in () if first is not None else behind.values():
+        raise sql_error("AS OF stands behind a table", text, stray.first.start, stray.last.end)
+    if first is None:
+        return None
+    if not first.moment.value:
+        raise sql_error("VERSION AS OF takes the number of a commit", text, first.first.start, first.last.end)
+    for ref, each in own:
+        if each is None or each.moment != first.moment:
             message = f"tables of our own are read at one moment: say the same AS OF behind table {ref.name}"
             raise sql_error(message, text, first.first.start, first.last.end)
-        if own is not None:
-            del behind[own.behind]
-    for each in behind.values():
-        raise sql_error("AS OF stands behind a table of our own", text, each.first.start, each.last.end)
+    for stray in behind.values():
+        raise sql_error("AS OF stands behind a table", text, stray.first.start, stray.last.end)
     return first.moment
+
+
+def _end(node: exp.Table) -> int:
+    return int(node.meta.get("end", -1))
+
+
+def moment_behind(node: exp.Table, said: Sequence[Said]) -> Moment | None:
+    """What is said behind this mention."""
+    return next((each.moment for each in said if each.behind == _end(node)), None)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from skerry.model.errors import SqlError
-from skerry.model.names import Catalog, TableRef, unknown_table
+from skerry.model.names import Catalog, TableRef, older_name, unknown_table
+from skerry.sql.asof import Said, moment_behind
 from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes, Source, tables_of
 from skerry.sql.walk import children_of, find_all
@@ -16,14 +17,17 @@ from skerry.sql.walk import children_of, find_all
 RECURSIVE = "skerry_recursive_"
 
 
-def look_up(tree: exp.Expr, catalog: Catalog, text: str) -> dict[int, TableRef]:
-    """The table of each mention that is no WITH name, by the identity of its node."""
+def look_up(tree: exp.Expr, catalog: Catalog, text: str, said: Sequence[Said] = ()) -> dict[int, TableRef]:
+    """The table of each mention that is no WITH name, by the identity of its node. `said`: which versions."""
     found: dict[int, TableRef] = {}
     for node, ctes in tables_of(tree):
         parts = tuple(part.name for part in node.parts)
         if len(parts) == 1 and parts[0].lower() in ctes:
             continue
         table = catalog.lookup(parts)
+        at = moment_behind(node, said)
+        if table is not None and not table.is_own and at is not None:
+            table = catalog.lookup((*parts[:-1], older_name(parts[-1], at)))
         if table is None:
             raise error_at(unknown_table(parts, [*catalog.names(), *ctes]), text, _name_only(node))
         if not table.columns:

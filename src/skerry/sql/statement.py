@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -12,13 +13,13 @@ from sqlglot.tokens import Token, TokenType
 
 from skerry.model.errors import SqlError
 from skerry.model.limits import Limits
-from skerry.model.names import Catalog, TableRef
+from skerry.model.names import Catalog, Moment, TableRef
 from skerry.model.nearest import did_you_mean
 from skerry.model.position import sql_error
 from skerry.model.results import Value
 from skerry.model.variables import Variable
 from skerry.sql import bind, columns, expected, gate, parameters, sizes
-from skerry.sql.asof import Moment, Said, one_moment, taken_out
+from skerry.sql.asof import Said, one_moment, taken_out
 from skerry.sql.by_all import spell_out_all
 from skerry.sql.commands import Command, read_command
 from skerry.sql.declare import Assignment, read_assignment
@@ -36,6 +37,7 @@ from skerry.sql.quoted import quoted_columns
 from skerry.sql.roundtrip import check_roundtrip
 from skerry.sql.scope import Scopes
 from skerry.sql.variables import names_in, uses_of
+from skerry.sql.views import NO_VIEWS, Expanded, View, Views
 from skerry.sql.walk import find_all, nodes_of
 
 __all__ = ["Assign", "Explain", "Query", "Scan", "Statement", "analyse", "render"]
@@ -74,6 +76,7 @@ class Query:
     is_named: bool = False  # the markers are :name, not ?
     warnings: tuple[str, ...] = ()  # right by Spark's rules, but perhaps not what was meant
     as_of: Moment | None = None  # when tables of our own are read; None: now
+    views: tuple[tuple[str, str], ...] = ()  # names and texts of those that it reads
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,7 @@ class Given:
     values: Sequence[Any] | Mapping[str, Any] | None
     catalog: Catalog
     variables: Mapping[str, Variable] = field(default_factory=dict)
+    views: Views = NO_VIEWS
 
 
 def analyse(
@@ -111,11 +115,12 @@ def analyse(
     catalog: Catalog,
     limits: Limits,
     variables: Mapping[str, Variable] = MappingProxyType({}),
+    views: Views = NO_VIEWS,
 ) -> Statement:
     """The one statement of `text`, gated and bound; SqlError says what is wrong with it, and where."""
     try:
         tokens = statement_tokens(text, limits, variables)
-        return _statement(tokens, Given(text, parameters, catalog, variables))
+        return _statement(tokens, Given(text, parameters, catalog, variables, views))
     except RecursionError:
         raise SqlError("the statement is nested too deeply") from None
 
@@ -204,7 +209,24 @@ def _query(tokens: list[Token], given: Given) -> Query:
     tokens, moments = taken_out(tokens, given.text)
     tree = parse_query(tokens, given.text)
     check_said(tree, tokens, given.text)
-    return bound_query(tree, tokens, given, moments)
+    expanded = Expanded(given.views, given.catalog, read_view, partial(_check_view, given))
+    query = bound_query(expanded.expand(tree), tokens, given, moments)
+    return replace(query, views=tuple((name, view.sql) for name, view in expanded.used.items()))
+
+
+def read_view(text: str) -> tuple[exp.Expr, list[Token]]:
+    """A view's query, gated; nobody has looked yet what its names mean."""
+    tokens = statement_tokens(text, Limits())
+    if tokens[0].token_type not in _QUERY_STARTS:
+        raise sql_error("a view is a query", text, tokens[0].start, tokens[0].end)
+    tree = parse_query(tokens, text)
+    check_said(tree, tokens, text)
+    return tree, tokens
+
+
+def _check_view(given: Given, tree: exp.Expr, tokens: list[Token], view: View) -> None:
+    """A mistake in it is told with its place in it, not in the statement that reads it."""
+    bound_query(tree, tokens, Given(view.sql, None, given.catalog))
 
 
 def check_said(tree: exp.Expr, tokens: list[Token], text: str) -> None:
@@ -221,7 +243,7 @@ def bound_query(tree: exp.Expr, tokens: list[Token], given: Given, moments: Sequ
     sizes.check_values(tree, text)
     is_named = any(marker.this for marker in find_all(tree, exp.Placeholder))
     bound = parameters.bind_parameters(tree, values, text)
-    tables = bind.look_up(tree, catalog, text)
+    tables = bind.look_up(tree, catalog, text, moments)
     as_of = one_moment(tree, tables, moments, text)
     tree = in_usual_order(tree, tables, text)
     if any(with_.args.get("recursive") for with_ in find_all(tree, exp.With)):

@@ -214,13 +214,17 @@ class Describe(Message, frozen=True):
 
 
 class Tables(Message, frozen=True):
-    """`broken` maps a table that cannot be read to the reason. `asked`: the answer is about these tables alone."""
+    """`broken` maps a table that cannot be read to the reason. `asked`: the answer is about these tables alone.
+
+    offered: the tables of schemas, `sales.orders`, which are described when they are asked for.
+    """
 
     request_id: str
     member: str
     parts: tuple[TablePart, ...]
     broken: dict[str, str]
     asked: tuple[str, ...] = ()
+    offered: tuple[str, ...] = ()
 
 
 # --- 3. data connections -------------------------------------------------------------------------

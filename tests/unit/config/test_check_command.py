@@ -266,3 +266,38 @@ def test_memory_is_sail_s_alone(file: Path) -> None:
     assert "only Sail's process has a limit of its own" in run(file)[1]
     file.write_text(TEXT.replace("oslo: {", "oslo: {spark: {sail: true, memory: 1 MiB}, "))
     assert "must be at least 268435456" in run(file)[1]
+
+
+def test_views_jars_secrets_and_logs_that_are_wrong(file: Path) -> None:
+    """What a member would say at its start, or to the first query."""
+    text = TEXT.replace(
+        "data_root: data\n", "data_root: data\nviews: {a: SELECT * FROM b, b: SELECT * FROM a, c: DROP TABLE x}\n"
+    )
+    more = (
+        "{address: '[::1]:1', spark: {jars: [delta-spark.jar]}, catalogs: {shop: {type: jdbc, "
+        "secrets: {password: {file: shop.password}}}}, schemas: {bergen: {catalog: shop, namespace: web}}, "
+    )
+    file.write_text(text.replace("{address: '[::1]:1', ", more, 1))
+    code, output = run(file)
+    places = [line.partition(": ")[2].partition(": ") for line in output.splitlines() if line.startswith(str(file))]
+    assert code == 1
+    told = {place: what for place, _, what in places}
+    assert told["members.oslo.schemas.bergen"] == "bergen is a member, and so a schema already"
+    assert len(told) == 1  # the rest is looked at when the file itself is right
+    file.write_text(file.read_text().replace("schemas: {bergen:", "schemas: {web:"))
+    lake = (
+        "{address: '[::1]:2', spark: {packages: ['io.delta:delta-spark_4.2_2.13:4.4.0']}, "
+        "tables: {lake: {format: delta, path: lake}, "
+    )
+    file.write_text(file.read_text().replace("{address: '[::1]:2', tables: {", lake))
+    code, output = run(file)
+    assert code == 1
+    for line in (
+        "members.bergen.tables.lake.path: no Delta table at data/lake: it has no _delta_log",
+        "views.a: view a reads itself",
+        "views.b: view b reads itself",
+        "views.c: a view is a query",
+        f"members.oslo.spark.jars[0]: no file {file.parent / 'delta-spark.jar'}",
+        f"members.oslo.catalogs.shop.secrets.password: {file.parent / 'shop.password'} cannot be read",
+    ):
+        assert line in output

@@ -79,8 +79,11 @@ MISTAKES = {
     ),
     "data root empty": (member("", "data_root: ''"), ["4:12: data_root: is empty"]),
     "data root a URL": (
-        member("", "data_root: s3a://bucket/tables"),
-        ["4:12: data_root: s3a://bucket/tables is not a path on the member's own disk: mount it there"],
+        member("", "data_root: s3://bucket/tables"),
+        [
+            "4:12: data_root: s3://bucket/tables is neither a path on the member's own disk nor one of s3a://, "
+            "abfss://, abfs://, gs://, hdfs://"
+        ],
     ),
     "data root a URL of a file": (
         member("", "data_root: file:///data"),

@@ -14,12 +14,16 @@ from skerry.config import Config, Link, Role, SparkConfig, load, parse
 from skerry.config import rules as config_rules
 from skerry.model.errors import ConfigError
 from skerry.model.limits import Limits
+from skerry.model.sources import CatalogTable, VersionedFolder
 from skerry.model.table import Column
+from skerry.sql.statement import read_view
+from skerry.sql.views import mistakes, views_of
 
 TOP = Path(__file__).parents[3]
 CLUSTERS = TOP / "docs" / "spark-clusters.md"
 EXAMPLE = TOP / "examples" / "three-sites.yaml"
 REFERENCE = TOP / "docs" / "configuration.md"
+LAKEHOUSE = TOP / "docs" / "lakehouse.md"
 
 FULL = """\
 cluster: nordic
@@ -140,6 +144,20 @@ members:
 def test_the_example_is_right() -> None:
     config = load(EXAMPLE)
     assert (config.cluster, len(config.members), len(config.table_names())) == ("nordic", 3, 8)
+
+
+def test_the_page_of_catalogs_has_a_right_example(tmp_path: Path) -> None:
+    text = LAKEHOUSE.read_text(encoding="utf-8").split("```yaml\n")[1].split("```")[0]
+    config = parse(text, base_dir=tmp_path)
+    oslo = config.members["oslo"]
+    assert oslo.spark is not None
+    assert [each.kind for each in oslo.spark.catalogs] == ["hive", "jdbc"]
+    assert oslo.spark.catalogs[1].secrets["password"].file == str(tmp_path / "shop.password")
+    assert oslo.schemas["sales"].namespace == ("spark_catalog", "sales")
+    assert oslo.tables["visits"].source == CatalogTable(("spark_catalog", "web", "visits"))
+    assert oslo.tables["carts"].source == CatalogTable(("shop", "public", "carts"))
+    assert oslo.tables["stock"].source == VersionedFolder()
+    assert mistakes(views_of(config), read_view) == []
 
 
 def test_the_reference_has_a_right_example_and_every_limit() -> None:

@@ -23,13 +23,64 @@ MISTAKES = {
     ),
     "unknown format, nothing near": (
         table("format: zip, path: x"),
-        ["3:52: members.oslo.tables.orders.format: unknown format zip; use parquet, csv, json, orc, text"],
+        ["3:52: members.oslo.tables.orders.format: unknown format zip; use parquet, csv, json, orc, text, avro, delta"],
     ),
     "format not yet": (
+        table("format: xml, path: x"),
+        [
+            "3:52: members.oslo.tables.orders.format: format xml is not supported yet; "
+            "use one of parquet, csv, json, orc, text, avro, delta"
+        ],
+    ),
+    "a format without its package": (
         table("format: delta, path: x"),
         [
-            "3:52: members.oslo.tables.orders.format: format delta is not supported yet; "
-            "use one of parquet, csv, json, orc, text"
+            "3:52: members.oslo.tables.orders.format: Spark reads delta with a package; add "
+            "io.delta:delta-spark_4.2_2.13:4.4.0 to spark.packages of this member, or its jar"
+        ],
+    ),
+    "a catalog's table with a path": (
+        table("table: sales.orders, path: x"),
+        ["3:65: members.oslo.tables.orders.path: a table of a catalog has no path: the catalog knows it"],
+    ),
+    "a catalog that is not there": (
+        table("table: lake.sales.orders"),
+        ["3:51: members.oslo.tables.orders.table: no catalog lake; this member has spark_catalog"],
+    ),
+    "a name in a catalog without its end": (
+        table("table: 'sales.`orders'"),
+        [
+            "3:51: members.oslo.tables.orders.table: sales.`orders is not the name of a table in a catalog; "
+            "write catalog.namespace.table"
+        ],
+    ),
+    "a catalog at Sail": (
+        member("spark: {sail: true}, catalogs: {lake: {type: jdbc}}"),
+        [
+            "3:47: members.oslo.catalogs: Sail has no catalogs that Skerry reads; use Apache Spark at this member, "
+            "or name files by path"
+        ],
+    ),
+    "a secret in the file": (
+        member("catalogs: {shop: {type: jdbc, secrets: {password: letmein}}}"),
+        [
+            "3:76: members.oslo.catalogs.shop.secrets.password: a secret does not stand in this file; "
+            "write {env: NAME} or {file: path}"
+        ],
+    ),
+    "a metastore under another name": (
+        member("catalogs: {lake: {type: hive}}"),
+        ["3:37: members.oslo.catalogs.lake: the Hive metastore is Spark's session catalog: call it spark_catalog"],
+    ),
+    "a package that is none": (
+        member("spark: {packages: ['delta-spark']}"),
+        ["3:45: members.oslo.spark.packages[0]: delta-spark is no Maven coordinate; write group:artifact:version"],
+    ),
+    "a package for a cluster": (
+        member("spark: {remote: 'sc://h:1', packages: ['a:b:1']}"),
+        [
+            "3:54: members.oslo.spark.packages: only an embedded Apache Spark (master: local[…]) takes packages; "
+            "give a cluster its jars itself"
         ],
     ),
     "a format that Sail cannot read": (
@@ -69,8 +120,8 @@ MISTAKES = {
         ["3:63: members.oslo.tables.orders.path: a*/../../x leads outside data_root"],
     ),
     "path a URL": (
-        table("format: csv, path: 's3a://b/x'"),
-        ["3:63: members.oslo.tables.orders.path: s3a://b/x is not a path on the member's own disk: mount it there"],
+        table("format: csv, path: 's3a://b/../x'"),
+        ["3:63: members.oslo.tables.orders.path: s3a://b/../x leads outside its bucket"],
     ),
     "path with a NUL": (
         table(r'format: csv, path: "a\0b"'),

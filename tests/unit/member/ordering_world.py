@@ -20,10 +20,14 @@ from skerry.member import clock
 from skerry.member.inputs import Inputs
 from skerry.member.resources import Resources
 from skerry.member.server import Member
+from skerry.model.config import TableConfig
+from skerry.model.errors import SiteError
 from skerry.model.fragment import Plan, SparkFragment
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
+from skerry.model.names import Moment
 from skerry.model.results import Schema
+from skerry.model.sources import Told
 from skerry.model.table import Column
 from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
 from skerry.spark.slots import Slots
@@ -282,6 +286,12 @@ class Thread:
     def start(self) -> None: ...
     def stop(self) -> None: ...
     def warm_up(self) -> None: ...
+
+    def look(self, table: TableConfig, at: Moment | None) -> Told:
+        raise SiteError(f"no engine knows {table.name}")
+
+    def tables_in(self, namespace: tuple[str, ...]) -> tuple[str, ...]:
+        return ()
 
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
         return ()

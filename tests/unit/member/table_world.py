@@ -15,9 +15,13 @@ from skerry.config import parse
 from skerry.member.keeping import Keeping
 from skerry.member.lull import Lull
 from skerry.member.resources import Workers
+from skerry.member.sources import Sources
 from skerry.member.tables import LocalTables
-from skerry.model.errors import Cancelled, SkerryError
+from skerry.model.config import TableConfig
+from skerry.model.errors import Cancelled, SiteError, SkerryError
+from skerry.model.names import Moment
 from skerry.model.results import Schema
+from skerry.model.sources import Storage, Told
 from skerry.model.table import Column, ColumnStats, PartStats
 from skerry.plan.observed import Observed
 from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
@@ -73,6 +77,12 @@ class Spark:
     def stop(self) -> None: ...
     def warm_up(self) -> None: ...
 
+    def look(self, table: TableConfig, at: Moment | None) -> Told:
+        raise SiteError(f"no engine knows {table.name}")
+
+    def tables_in(self, namespace: tuple[str, ...]) -> tuple[str, ...]:
+        return ()
+
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
         if self.unread is not None:
             raise self.unread
@@ -101,14 +111,16 @@ class Spark:
 class World:
     """The tables of one member; another world of the same folder is the member started again."""
 
-    def __init__(self, folder: Path, table: str = "", state: str = "", **limits: float) -> None:
+    def __init__(self, folder: Path, table: str = "", state: str = "", database: str = "", **limits: float) -> None:
+        """`table`: more of it; with a `database`, all of it."""
         self.folder = folder
         if not (folder / "t").exists():
             (folder / "t").mkdir()
             self.write("a", "1,a\n2,b\n3,\n")
         config = parse(
             f"cluster: c\ndata_root: {folder}\nlimits: {json.dumps(limits)}\n{f'state: {state}' if state else ''}\n"
-            f"members: {{oslo: {{address: 'h:1', tables: {{t: {{format: csv, path: t, {table}}}}}}}}}",
+            f"members: {{oslo: {{address: 'h:1', {f'databases: {{shop: {{jdbc: {database}}}}},' if database else ''}"
+            f" tables: {{t: {{{table if database else f'format: csv, path: t, {table}'}}}}}}}}}",
             base_dir=folder,
         )
         self.spark = Spark()
@@ -120,9 +132,10 @@ class World:
         self.workers = [Workers("test", 4), Workers("test-job", 4)]
         member = config.member("oslo")
         self.observed = Observed(config.limits.observed_edges)
+        sources = Sources(config.data_root, Storage(), self.spark, config.limits, self.workers[0], self.workers[0])
         self.keeping = Keeping(config, "oslo", self.observed, self.workers[0], self.keep)
         self.tables = LocalTables(
-            config, member, self.spark, *self.workers, self.lull, self.own, self.on_stats, self.keeping
+            config, member, self.spark, sources, *self.workers, self.lull, self.own, self.on_stats, self.keeping
         )
 
     def write(self, name: str, text: str) -> None:

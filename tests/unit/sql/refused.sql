@@ -141,10 +141,6 @@ SELECT spark_partition_id() FROM t;
 SELECT * FROM t TABLESAMPLE (10 PERCENT);
 -- tablesample in a pipe
 TABLE t |> TABLESAMPLE (10 PERCENT);
--- version as of
-SELECT * FROM t VERSION AS OF 1;
--- timestamp as of
-SELECT * FROM t TIMESTAMP AS OF '2024-01-01';
 -- a day by name, without a name
 SELECT DATE 'today';
 -- timestamp now
