@@ -20,6 +20,8 @@ from skerry.model.fragment import (
     Ending,
     Finish,
     Fragment,
+    GroupHere,
+    Operator,
     OperatorFragment,
     Plan,
     Rows,
@@ -29,7 +31,12 @@ from skerry.model.fragment import (
     Written,
 )
 
-_ORDERS = {"any": "", "lanes": ", in order", "merge": ", lanes merged in order"}
+_ORDERS = {
+    "any": "",
+    "lanes": ", in order",
+    "merge": ", lanes merged in order",
+    "groups": ", each row where its group is",
+}
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -145,7 +152,7 @@ def _fragment(fragment: Fragment, topology: Topology | None, actual: Actual | No
             told = fragment.facts.operators if fragment.facts is not None else ()
             found |= {"operators": list(told), "sql": sql}
         case OperatorFragment():
-            found["operators"] = finish_steps(fragment.operator)
+            found["operators"] = _steps(fragment.operator)
         case never:
             assert_never(never)
     if fragment.reason:
@@ -178,6 +185,16 @@ def _way(sender: str, receiver: str, topology: Topology | None) -> dict[str, Any
     route = topology.route(sender, receiver)
     codecs = [topology.codec(*hop) or "none" for hop in pairwise(route)]
     return {"member": receiver, "route": list(route), "codecs": codecs}
+
+
+def _steps(operator: Operator) -> list[str]:
+    match operator:
+        case Finish():
+            return finish_steps(operator)
+        case GroupHere(members=members):
+            return [f"group, elastic: at {members[0]} first, then among {', '.join(members)}"]
+        case never:
+            assert_never(never)
 
 
 def finish_steps(finish: Finish) -> list[str]:

@@ -122,10 +122,17 @@ class Groups:
 
 
 class Drain:
-    """All rows of a state, merged: bucket by bucket. Without hash and weight."""
+    """All rows of a state, merged: bucket by bucket, as `finished` makes them of one row a group."""
 
-    def __init__(self, folding: Folding, groups: Groups, buckets: Buckets, sizes: Sizes, counted: Counted) -> None:
-        self._folding = folding
+    def __init__(
+        self,
+        finished: Callable[[pa.RecordBatch], pa.RecordBatch],
+        groups: Groups,
+        buckets: Buckets,
+        sizes: Sizes,
+        counted: Counted,
+    ) -> None:
+        self._finished = finished
         self._groups = groups
         self._buckets = buckets
         self._sizes = sizes
@@ -158,7 +165,7 @@ class Drain:
         if not pieces:
             return None
         self._counted.hold(self._buckets.size_bytes + size_bytes)
-        return self._folding.finished(pieces[0] if len(pieces) == 1 else pa.concat_batches(pieces))
+        return self._finished(pieces[0] if len(pieces) == 1 else pa.concat_batches(pieces))
 
 
 class SortedDrain:
