@@ -286,7 +286,7 @@ class Grouping:
             self._port.send(member, End(self.group))
 
     def _leave(self, edge: int, to: str, rows: GroupRows) -> None:
-        batch = rows.batch
+        batch = rows.batch if edge == self.group.edge else rows.weighed()
         spool = self._leaving.get((edge, to)) or self._opened(edge, to, batch.schema)
         spool.append(Entry(encode_batch(batch), batch.num_rows, decoded_bytes(batch)))
 
