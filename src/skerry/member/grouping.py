@@ -135,7 +135,7 @@ class Grouping:
         self._changed = Wakeup()  # there may be something to do for the worker
         self._acted = Wakeup()  # deadlines may have changed
         self._ends: list[Callable[[], None]] = []
-        self._is_over = False
+        self._is_over = self._is_watched = False
         self._given = (0, 0)
 
     # --- who takes part here ---------------------------------------------------------------------
@@ -161,21 +161,26 @@ class Grouping:
                 self.group, port.me, port.me, state, self._bounds, now, epoch=1, table=first_table(port.me)
             )
         port.own(self._work())
-        port.own(self._watch())
+        self._begin_watch()
 
     def will_send(self, done: Callable[[], None]) -> None:
         """A fragment here will make rows: from now on it hears of tables. `done` when nobody needs them any more."""
         self._router = RouterCore(self.group, self._manager_name, self._bounds, clock.now())
         self._router_done = done
-        self._port.own(self._watch())
+        self._begin_watch()
 
     def send_rows(self, spool: ReadableSpool, schema: bytes) -> None:
         """Its rows are, or will be, in `spool`."""
         self._port.own(self._route(spool, schema))
 
-    def close(self) -> None:
-        """The query is over here."""
+    def stop(self) -> None:
+        """The query is over here: nothing more is begun."""
         self._is_over = True
+        self._acted()
+        self._changed()
+
+    def close(self) -> None:
+        """After `stop`, when none of its tasks runs any more."""
         for end in self._ends:
             end()
         if self._state is not None:
@@ -405,6 +410,11 @@ class Grouping:
         return True
 
     # --- time, and the end -----------------------------------------------------------------------
+    def _begin_watch(self) -> None:
+        if not self._is_watched:
+            self._is_watched = True
+            self._port.own(self._watch())
+
     async def _watch(self) -> None:
         while not self._is_over:
             cores = (self._manager, self._worker, self._router)

@@ -522,6 +522,8 @@ class Participant:
 
     async def _release(self) -> None:
         around = self._around
+        for grouping in self._groupings.values():
+            grouping.stop()
         around.taskport.forget(self.query)
         await stop_jobs(self.query, self._fragments.values(), around)
         for task in list(self._tasks):

@@ -48,6 +48,16 @@ class Ran(msgspec.Struct, frozen=True):
     jobs: tuple[int, ...] = ()
 
 
+class Grew(msgspec.Struct, frozen=True):
+    """What became of an elastic group-by at one member: see `Grown` of the messages."""
+
+    recruits: int
+    epoch: int
+    splits: int
+    rows_forwarded: int
+    spilled_bytes: int
+
+
 class LinkUse(msgspec.Struct, frozen=True):
     """What crossed a link, in one direction, as sent; and how long rows waited for credit."""
 
@@ -65,6 +75,7 @@ class Actual(msgspec.Struct, frozen=True):
     links: tuple[LinkUse, ...]
     rows: int
     seconds: float
+    grew: Mapping[int, Grew] = {}
 
 
 # --- as dictionaries -------------------------------------------------------------------------------
@@ -160,6 +171,9 @@ def _fragment(fragment: Fragment, topology: Topology | None, actual: Actual | No
     found["output"] = _output(fragment, topology)
     found["estimated"] = {"rows": fragment.estimated_rows, "bytes": fragment.estimated_bytes}
     ran = actual.fragments.get(fragment.id) if actual is not None else None
+    grew = actual.grew.get(fragment.id) if actual is not None else None
+    if grew is not None:
+        found["grew"] = msgspec.to_builtins(grew)
     if ran is not None:
         found["actual"] = {
             "rows": ran.rows,
@@ -271,7 +285,20 @@ def _fragment_lines(fragment: Mapping[str, Any]) -> list[str]:
     lines.append(f"    → edge {output['edge']} to {to} ({estimate}{each})")
     if "actual" in fragment:
         lines.append(f"      {_actual_text(fragment['actual'], each)}")
+    if "grew" in fragment:
+        lines.append(f"      {_grew_text(fragment['grew'])}")
     return lines
+
+
+def _grew_text(grew: Mapping[str, Any]) -> str:
+    if not grew["epoch"]:
+        return "was not recruited"
+    told = [f"table {grew['epoch']}", f"{counted(grew['rows_forwarded'])} forwarded"]
+    if grew["recruits"]:
+        told.insert(0, f"recruited {grew['recruits']} members in {grew['splits']} splits")
+    if grew["spilled_bytes"]:
+        told.append(f"{size_text(grew['spilled_bytes'])} went to disk")
+    return ", ".join(told)
 
 
 def _way_text(to: Mapping[str, Any]) -> str:

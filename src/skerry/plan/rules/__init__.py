@@ -52,7 +52,7 @@ NAMES = tuple(rule.name for rule in RULES)
 STRATEGIES = ("cost", "bottom-up")
 ROOTS = ("anywhere", "initiator")
 BASELINES = ("scans", "tables")
-GROUP_BYS = ("merge", "elastic", "auto")
+GROUP_BYS = ("merge", "elastic")
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -61,8 +61,8 @@ class Rules(msgspec.Struct, frozen=True):
     baseline: "scans" (columns and filters are pushed to the tables) or "tables" (whole tables travel).
     Where egress rules forbid what costs least, `aggregates_always` groups at every part whatever that costs, and
     `root_at` names the member that runs the part of the query that is not cut.
-    group_by: how groups of several parts are merged: at one place ("merge"), by a group-by that grows over members
-    wherever there can be one ("elastic"), or by one where that is likely to be quicker ("auto").
+    group_by: how groups of several parts are merged: at one place ("merge"), or by a group-by that grows over members
+    ("elastic"), wherever there can be one.
     """
 
     on: frozenset[str] = frozenset(NAMES)
