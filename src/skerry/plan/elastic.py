@@ -16,6 +16,7 @@ from sqlglot import exp
 from skerry.model.errors import ConfigError
 from skerry.model.fragment import MergeStep
 from skerry.model.limits import Limits
+from skerry.model.ranges import PLACE_SHIFT
 from skerry.model.table import Column
 from skerry.plan.grouping import BesideOf
 from skerry.plan.partial_cost import PartsOf
@@ -33,6 +34,7 @@ _SUMMED = frozenset(("bigint", "double"))
 # Of these `xxhash64` is the same on all engines; others are hashed as texts, which equal values have alike.
 _HASHED = frozenset("boolean tinyint smallint int bigint string binary date".split())
 _DIGITS_HASHED = 18
+_PLACE_UNIT = 1 << PLACE_SHIFT
 
 
 @dataclass(frozen=True)
@@ -72,13 +74,13 @@ def elastic(
         return None
     (at,) = found
     merge = at.merge
-    if merge.steps is None or not merge.grouped or not _are_known(merge.columns, merge.grouped, merge.steps):
+    if merge.steps is None or not merge.keys or not _are_known(merge.columns, merge.grouped, merge.steps):
         return None
     members = _members(at, [part.member for part in parts[merge.scan]], site, limits)
     if len(members) < 2:
         return None
     keys = tuple(range(merge.grouped))
-    sent = _hashed(merge.partial, merge.columns, keys)
+    sent = _hashed(merge.partial, merge.columns, merge.keys, merge.grouped)
     hash_column = Column(sent.expressions[-1].alias, "bigint")
     scan = dataclasses.replace(merge, columns=(*merge.columns, hash_column), partial=sent)
     return Elastic(above, dataclasses.replace(at, merge=scan), sent, keys, merge.steps, members)
@@ -98,11 +100,20 @@ def _are_known(columns: Sequence[Column], grouped: int, steps: Sequence[MergeSte
     return True
 
 
-def _hashed(partial: exp.Select, columns: Sequence[Column], keys: Sequence[int]) -> exp.Select:
-    """The partial rows, and the hash of their keys as the last column."""
+def _hashed(partial: exp.Select, columns: Sequence[Column], keys: int, grouped: int) -> exp.Select:
+    """The partial rows, and the hash of their keys as the last column.
+
+    All rows of one group go to one member, by the upper half of it: so that is made of what the query groups by, and of
+    no value that counts once within a group. By the lower half such values are told apart.
+    """
     prefix = columns[0].name
     inner = exp.Subquery(this=partial.copy(), alias=exp.TableAlias(this=exp.to_identifier(f"{prefix}_rows")))
-    hashed = called("xxhash64", *(_hashable(columns[key]) for key in keys))
+    hashed: exp.Expr = called("xxhash64", *map(_hashable, columns[:keys]))
+    if grouped > keys:
+        place = exp.BitwiseAnd(this=hashed, expression=exp.Paren(this=exp.Neg(this=exp.Literal.number(_PLACE_UNIT))))
+        every = called("xxhash64", *map(_hashable, columns[:grouped]))
+        rest = exp.BitwiseAnd(this=every, expression=exp.Literal.number(_PLACE_UNIT - 1))
+        hashed = exp.BitwiseOr(this=exp.Paren(this=place), expression=exp.Paren(this=rest))
     items: list[exp.Expr] = [exp.column(column.name) for column in columns]
     return exp.Select(expressions=[*items, exp.alias_(hashed, f"{prefix}_hash")], from_=exp.From(this=inner))
 

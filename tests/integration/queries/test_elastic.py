@@ -32,13 +32,14 @@ WIDE = Decimal(10**30)
 QUERIES = [
     "SELECT k, sum(x) AS s, count(*) AS n FROM t GROUP BY k HAVING sum(x) > 20",
     "SELECT k, sum(x), avg(x), min(d), max(s), count(d), stddev(d), var_pop(x) FROM t GROUP BY k",
-    "SELECT k, sum(x) / count(*) AS q FROM t WHERE x > -50 GROUP BY k ORDER BY q DESC, k LIMIT 7 OFFSET 2",
+    "SELECT k, sum(x) * 2 - count(*) AS q FROM t WHERE x > -50 GROUP BY k ORDER BY q DESC, k LIMIT 7 OFFSET 2",
     "SELECT k, sum(x) FROM t GROUP BY k ORDER BY k LIMIT 12",
     "SELECT k, max(x) AS m FROM t GROUP BY k ORDER BY k",
     "SELECT s, k % 3 AS j, bit_xor(x), bool_or(x > 98) FROM t GROUP BY s, k % 3",
     "SELECT k, count(DISTINCT s), count(DISTINCT x) FROM t GROUP BY k HAVING count(*) > 2",
     "SELECT DISTINCT k, s FROM t",
-    "SELECT w, sum(w) AS s, avg(c) AS a FROM t GROUP BY w HAVING count(*) > 0",
+    "SELECT w, sum(w) AS s, sum(c) AS a FROM t GROUP BY w HAVING count(*) > 0",
+    "SELECT k, count(DISTINCT s, c), sum(x) FROM t GROUP BY k HAVING count(DISTINCT d) > 1",
     "SELECT date_add(DATE '2020-01-01', CAST(k AS INT)) AS day, sum(c) FROM t GROUP BY 1",
     "SELECT k, s, min(b) FROM t WHERE k IS NOT NULL GROUP BY k, s HAVING min(x) < max(x)",
     "SELECT t.k, sum(t.x) AS s FROM t JOIN u ON t.k = u.k GROUP BY t.k HAVING sum(t.x) <> 0",
@@ -145,6 +146,12 @@ def test_what_has_no_kernel_is_merged_as_ever(cluster: LocalCluster) -> None:
     same_table(ask(cluster, query, ELASTIC), ask(cluster, query.replace("FROM t", "FROM whole AS t")), False)
 
 
+def test_groups_that_are_made_in_several_ways_are_merged_as_ever(cluster: LocalCluster) -> None:
+    query = "SELECT k, s, sum(x) FROM t GROUP BY ROLLUP (k, s)"
+    assert "elastic" not in told(cluster, f"EXPLAIN {query}")
+    same_table(ask(cluster, query, ELASTIC), ask(cluster, query.replace("FROM t", "FROM whole AS t")), False)
+
+
 def test_a_sum_that_is_too_large_is_an_error(cluster: LocalCluster) -> None:
     query = "SELECT k, sum(9000000000000000000 + k) AS s FROM t GROUP BY k"
     with pytest.raises(skerry.Error, match=r"(?i)overflow|out of range"):
@@ -196,7 +203,7 @@ def test_a_group_by_that_is_cancelled_or_loses_a_member_ends_clean(sail_engine: 
                 if lost:
                     cluster.stop_member(lost)
                 else:
-                    connection.cancel(running[0].query_id)
+                    connection.cancel(running[0].query)
                 thread.join(60)
             assert len(errors) == 1
             for name, member in cluster.members.items():

@@ -43,7 +43,8 @@ class MemberMerge:
 class SiteMerge:
     """`partial` runs at every part and gives `columns`; `final` reads them from the scan, as if it were a table.
 
-    others: scans that `partial` joins with the part. The first `grouped` columns are what its rows are grouped by;
+    others: scans that `partial` joins with the part. The first `keys` columns are what the block groups by (0 if it
+    groups in several ways), the first `grouped` what its partial rows are: values that count once are among them.
     `steps` merge the others into partial rows again, None if a member cannot.
     """
 
@@ -52,6 +53,7 @@ class SiteMerge:
     partial: exp.Select
     columns: tuple[Column, ...]
     final: exp.Expr
+    keys: int = 0
     grouped: int = 0
     steps: tuple[MergeStep, ...] | None = None
 
@@ -184,7 +186,8 @@ class _Splitter:
         columns = tuple(Column(self._name(place), type_) for place, (_, type_) in enumerate(self._listed))
         steps = [step for found in self._steps if found is not None for step in found]
         merged = None if None in self._steps else tuple(dict.fromkeys(steps))
-        return SiteMerge(block.scan, block.others, self._partial(), columns, named, self._grouped, merged)
+        keys = len(block.keys) if not block.has_sets else 0
+        return SiteMerge(block.scan, block.others, self._partial(), columns, named, keys, self._grouped, merged)
 
     def _partial(self) -> exp.Select:
         items = [exp.alias_(as_said(value, type_), self._name(at)) for at, (value, type_) in enumerate(self._listed)]
