@@ -42,9 +42,11 @@ from skerry.model.ranges import first_table
 from skerry.wire.codec import decode_batch, decode_schema, decoded_bytes, encode_batch, encode_schema
 from skerry.wire.groupby_messages import (
     End,
+    Finish,
     FromManager,
     GroupByMessage,
     Grown,
+    HandOver,
     Recruit,
     Recruited,
     Redirect,
@@ -115,9 +117,11 @@ class _Feed:
 class Grouping:
     """Belongs to the member's loop. Folding is done there too, a batch at a time."""
 
-    def __init__(self, group: GroupById, manager: str, port: Port) -> None:
+    def __init__(self, group: GroupById, members: tuple[str, ...], port: Port) -> None:
+        """`members`: those of the plan, to whom rows may go; the first is the manager."""
         self.group = group
-        self._manager_name = manager
+        self._members = frozenset(members)
+        self._manager_name = members[0]
         self._port = port
         self._bounds = port.limits.group_by
         self._manager: ManagerCore | None = None
@@ -205,6 +209,9 @@ class Grouping:
         self._changed()
 
     def _obey(self, message: FromManager, now: float) -> None:
+        if isinstance(message, Redirect | HandOver | Finish) and not self._members.issuperset(message.table.members):
+            # The plan says whom rows may go to, and was admitted here.
+            raise PeerError(f"{self.group}: a table with members that are not those of the plan")
         if isinstance(message, Recruit) and self._worker is None:
             self._recruited(message, now)
             return

@@ -159,7 +159,7 @@ class Participant:
         match fragment:
             case SparkFragment(output=output):
                 if output.order == "groups":
-                    grouping = self._grouping(output.edge, output.receivers[0])
+                    grouping = self._grouping(output.edge, output.receivers)
                     grouping.will_send(functools.partial(self._all_taken, fragment))
                 running.work = self._own(self._run_job(running, fragment), fragment.id)
             case OperatorFragment():
@@ -179,7 +179,7 @@ class Participant:
                 assert_never(never)
 
     # --- elastic group-bys -------------------------------------------------------------------------
-    def _grouping(self, edge: int, manager: str) -> Grouping:
+    def _grouping(self, edge: int, members: tuple[str, ...]) -> Grouping:
         if edge not in self._groupings:
             around = self._around
             port = Port(
@@ -194,7 +194,7 @@ class Participant:
                 self.fail,
                 around.resources.has_memory,
             )
-            self._groupings[edge] = Grouping(GroupById(self.query, edge), manager, port)
+            self._groupings[edge] = Grouping(GroupById(self.query, edge), members, port)
         return self._groupings[edge]
 
     def _group(self, running: Running, fragment: OperatorFragment, shape: GroupHere) -> None:
@@ -208,7 +208,7 @@ class Participant:
         running.state = "running"
         arriving = [each for edge in (leaf.edge, shape.forwards, shape.shares) for each in self._arriving[edge]]
         part = Part(fragment.id, shape, leaf.senders, output, functools.partial(self._grouped, running))
-        self._grouping(leaf.edge, shape.members[0]).take_part(part, arriving)
+        self._grouping(leaf.edge, shape.members).take_part(part, arriving)
 
     def _grouped(self, running: Running, rows: int, size_bytes: int, grown: Grown) -> None:
         running.rows, running.size_bytes = rows, size_bytes

@@ -1,4 +1,4 @@
-"""Groups that members fold between them, by keys and over values of all types: what one Apache Spark says of all rows."""
+"""Groups that members fold between them, by keys and values of all types: what one Apache Spark says of all rows."""
 
 from __future__ import annotations
 
