@@ -23,9 +23,10 @@ from skerry.wire.codec import decode_schema, encode_schema
 class Operation:
     """One fragment's operator. Its rows are made once every sender has said which columns it sends."""
 
-    def __init__(self, fragment: OperatorFragment, finish: Finish, limits: Limits) -> None:
+    def __init__(self, fragment: OperatorFragment, limits: Limits) -> None:
+        assert isinstance(fragment.operator, Finish), "groups that members fold have a shell of their own"
         self._fragment = fragment
-        self._finish = finish
+        self._finish = fragment.operator
         self._limits = limits
         self._wakeup = Wakeup()
         self._feeds: dict[tuple[int, str], tuple[Feed, pa.Schema]] = {}  # by edge and sender

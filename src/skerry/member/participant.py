@@ -169,8 +169,8 @@ class Participant:
 
     def _begin_operator(self, running: Running, fragment: OperatorFragment) -> None:
         match fragment.operator:
-            case Finish() as finish:
-                operation = Operation(fragment, finish, self._around.limits)
+            case Finish():
+                operation = Operation(fragment, self._around.limits)
                 self._operations |= dict.fromkeys((leaf.edge for leaf in fragment.leaves), operation)
                 running.work = self._own(self._operate(running, fragment, operation), fragment.id)
             case GroupHere() as shape:
