@@ -38,6 +38,7 @@ from skerry.model.errors import PeerError, SkerryError
 from skerry.model.fragment import GroupHere
 from skerry.model.ids import GroupById
 from skerry.model.limits import GROUP_BATCHES_AHEAD, Limits
+from skerry.model.points import reach
 from skerry.model.ranges import first_table
 from skerry.wire.codec import decode_batch, decode_schema, decoded_bytes, encode_batch, encode_schema
 from skerry.wire.groupby_messages import (
@@ -227,6 +228,7 @@ class Grouping:
 
     def _recruited(self, message: Recruit, now: float) -> None:
         part = self._part
+        reach("recruited")
         if part is None or message.giver not in self._shares:
             raise PeerError(f"{self.group}: {self._port.me} is recruited for what {message.giver} would give")
         if not self._port.has_room(self._bounds.memory_bytes):
@@ -335,6 +337,7 @@ class Grouping:
         arrow, wakeup = decode_schema(schema), Wakeup()
         self._ends.append(spool.subscribe(wakeup))
         rows: Input = SpoolInput(spool, arrow, self._decode, release=True)
+        reach("groups sent")
         while (batch := rows.poll()) is not END and router.phase is RouterPhase.SENDING:
             if isinstance(batch, Signal):
                 await wakeup.wait()
@@ -356,6 +359,7 @@ class Grouping:
         assert self._part is not None
         edge = self._part.shape.shares
         spool: Spool | None = None
+        reach("share handed over")
         while isinstance(batch := parts.poll(), pa.RecordBatch):
             spool = spool or self._opened(edge, to, batch.schema)
             spool.append(Entry(encode_batch(batch), batch.num_rows, decoded_bytes(batch)))
@@ -369,6 +373,7 @@ class Grouping:
         assert self._state is not None
         assert self._worker is not None
         rows = size_bytes = 0
+        reach("groups given")
         groups = self._state.drain()
         while isinstance(batch := groups.poll(), pa.RecordBatch):
             entry = Entry(encode_batch(batch), batch.num_rows, decoded_bytes(batch))

@@ -74,6 +74,8 @@ def elastic(
         return None
     (at,) = found
     merge = at.merge
+    if shape.has_order and site.has_sail and not isinstance(above.tree, exp.Select):
+        return None  # Sail does not find a column again whose name is an expression
     if merge.steps is None or not merge.keys or not _are_known(merge.columns, merge.grouped, merge.steps):
         return None
     members = _members(at, [part.member for part in parts[merge.scan]], site, limits)

@@ -33,7 +33,7 @@ QUERIES = [
     "SELECT k, sum(x) AS s, count(*) AS n FROM t GROUP BY k HAVING sum(x) > 20",
     "SELECT k, sum(x), avg(x), min(d), max(s), count(d), stddev(d), var_pop(x) FROM t GROUP BY k",
     "SELECT k, sum(x) * 2 - count(*) AS q FROM t WHERE x > -50 GROUP BY k ORDER BY q DESC, k LIMIT 7 OFFSET 2",
-    "SELECT k, sum(x) FROM t GROUP BY k ORDER BY k LIMIT 12",
+    "SELECT k, sum(x) AS s FROM t GROUP BY k ORDER BY k LIMIT 12",
     "SELECT k, max(x) AS m FROM t GROUP BY k ORDER BY k",
     "SELECT s, k % 3 AS j, bit_xor(x), bool_or(x > 98) FROM t GROUP BY s, k % 3",
     "SELECT k, count(DISTINCT s), count(DISTINCT x) FROM t GROUP BY k HAVING count(*) > 2",
