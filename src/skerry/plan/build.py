@@ -175,7 +175,7 @@ class Builder(Fragments):
             output = self.scanned(Output(edge, members, "groups"), part, tree, leaves)
             rows, size_bytes = source.estimated_rows(part), source.estimated_bytes(part)
             others = {each.mentions[0]: each.parts for each in source.joined}
-            known = groups_key(part, self.text_of(found.sent), others)
+            known = groups_key(part, self.text_of(found.partial), others)
             self.add(part.member, tree, tuple(leaves), output, rows, size_bytes, False, source.reason, (known,))
         operator = GroupHere(found.keys, found.steps, members, forwards, shares)
         leaf = EdgeLeaf("", edge, columns, tuple(part.member for part in source.parts))

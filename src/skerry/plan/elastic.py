@@ -40,13 +40,14 @@ _PLACE_UNIT = 1 << PLACE_SHIFT
 @dataclass(frozen=True)
 class Elastic:
     """`query` is over the partial rows of `at`, which have `columns`; `sent` computes these: the hash of the keys is
-    the last one.
+    the last one, the others are those of `partial`.
 
     members: who may fold its groups, the manager first.
     """
 
     query: Query
     at: AtSite
+    partial: exp.Select
     sent: exp.Select
     keys: tuple[int, ...]
     steps: tuple[MergeStep, ...]
@@ -85,7 +86,7 @@ def elastic(
     sent = _hashed(merge.partial, merge.columns, merge.keys, merge.grouped)
     hash_column = Column(sent.expressions[-1].alias, "bigint")
     scan = dataclasses.replace(merge, columns=(*merge.columns, hash_column), partial=sent)
-    return Elastic(above, dataclasses.replace(at, merge=scan), sent, keys, merge.steps, members)
+    return Elastic(above, dataclasses.replace(at, merge=scan), merge.partial, sent, keys, merge.steps, members)
 
 
 def _are_known(columns: Sequence[Column], grouped: int, steps: Sequence[MergeStep]) -> bool:

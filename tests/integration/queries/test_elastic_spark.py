@@ -69,7 +69,7 @@ def cluster(spark_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> I
         yield made
 
 
-@pytest.mark.parametrize("query", queries())
+@pytest.mark.parametrize("query", list(queries()))
 def test_members_fold_what_one_spark_answers(cluster: LocalCluster, query: str) -> None:
     with cluster.connect("oslo") as connection, connection.cursor() as cursor:
         told = cursor.execute(f"EXPLAIN {query}", planning={"group_by": "elastic"}).fetch_arrow_table()
