@@ -144,10 +144,12 @@ def _members(at: AtSite, holders: Sequence[str], site: Site, limits: Limits) -> 
     able = [each for each in able if all(_may_go(sender, [each], site, _bytes(at, sender)) for sender in senders)]
     if not able:
         return ()
-    manager = fewest_arriving({member: _bytes(at, member) for member in senders}, able)
+    held = {member: _bytes(at, member) for member in senders}
+    manager, total = fewest_arriving(held, able), sum(held.values())
     members = [manager]
     for each in sorted((each for each in able if each != manager), key=lambda each: each not in senders):
-        reaches = _may_go(each, members, site, 0) and all(_may_go(other, [each], site, 0) for other in members)
+        # Whatever came to one of them may have to go on to the other.
+        reaches = _may_go(each, members, site, total) and all(_may_go(other, [each], site, total) for other in members)
         if reaches and len(members) < limits.group_by_members:
             members.append(each)
     return tuple(members)

@@ -61,6 +61,9 @@ def test_parts_are_by_the_highest_bits_of_the_hash_and_lose_no_row() -> None:
         places = part.hashes >> np.uint64(32)
         assert ((places >= first) & (places < upto)).all()
     assert rows.parts([0, PLACES]) == [rows]
+    place = int(rows.hashes[500] >> np.uint64(32))
+    (_, at, _) = rows.parts([0, place, place + 1, PLACES])
+    assert 500 in at.batch.column(0).to_pylist()
 
 
 def test_a_state_that_is_split_and_spilled_has_each_row_once() -> None:
