@@ -288,7 +288,8 @@ class Grouping:
                 case never:
                     assert_never(never)
 
-        self._acted()
+        if instructions:
+            self._acted()
 
     def _conclude(self, error: SkerryError | None) -> None:
         """Those that were never asked are told as well: they have to know that nothing comes."""
