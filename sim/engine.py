@@ -1,7 +1,8 @@
 """A Spark in memory: jobs are coroutines whose tasks speak the task protocol to their member (docs/protocol.md, 6).
 
 Its SQL is `SELECT '…'`, with words in the string: `make lanes=2 batches=3 rows=5` (a scan), `pass` (the rows of all
-edges), `limit=4` (some of them) and `count`. `hashed`: with a hash of each row as the last column. Words like `fail=0:1` plant a failure.
+edges), `limit=4` (some of them) and `count`. `hashed`: with a hash of each row as the last column. Words like
+`fail=0:1` plant a failure.
 """
 
 from __future__ import annotations
