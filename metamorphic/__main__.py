@@ -17,7 +17,7 @@ from random import Random
 import skerry
 from metamorphic import filtered, own
 from metamorphic.changes import run_stories
-from metamorphic.check import PLANNINGS, SCALE, Outcome, World, check, check_partition, query_of, world
+from metamorphic.check import SCALE, Outcome, World, check, check_partition, query_of, world
 from metamorphic.planned import CHOICES, planner
 from metamorphic.ran import Clusters
 from metamorphic.tables import read_tables
@@ -42,6 +42,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--sail", action="store_true", help="on Sail, beside Sail; Spark is asked where they differ")
     parser.add_argument("--filtered", action="store_true", help="with rows in the files that a filter hides")
     parser.add_argument("--own", action="store_true", help="of tables of our own that hold the files' rows")
+    parser.add_argument("--elastic", action="store_true", help="groups grow over members, from 5 groups on")
     parser.add_argument("--changes", type=int, help="so many statements to tables of our own, beside a dict")
     options = parser.parse_args(arguments)
     if options.plans:
@@ -65,11 +66,12 @@ def main(arguments: list[str]) -> int:
                 count = options.queries if options.seed is None else 1
                 with filtered.world(root, engine) as hiding:
                     return int(_run(hiding, range(first, first + count), (filtered.check,)))
-            with (own.world if options.own else world)(root / "small", engine) as small:
+            elastic = partial(world, is_elastic=options.elastic)
+            with (own.world if options.own else elastic)(root / "small", engine) as small:
                 if options.seed is not None:
                     return _replay(small, options.seed)
                 is_wrong = _run(small, range(options.first, options.first + options.queries))
-            if options.tpch and not options.own:
+            if options.tpch and not options.own and not options.elastic:
                 is_wrong |= bool(check_all(root / "tpch", options.tpch, engine, partial(print, flush=True)))
     finally:
         engine.stop()
@@ -152,7 +154,7 @@ def _replay(small: World, seed: int) -> int:
     print(sql)
     for name, cluster in small.clusters.items():
         with cluster.connect() as connection, connection.cursor() as cursor:
-            for how, planning in PLANNINGS.items():
+            for how, planning in small.plannings.items():
                 print(f"--- {name}, {how}")
                 try:
                     for (line,) in cursor.execute(f"EXPLAIN {sql}", planning=planning).fetchall():

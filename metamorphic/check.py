@@ -35,6 +35,9 @@ BY_NAME = re.compile(
     r"|Sail takes a count of no rows for NULL"
 )
 SHAPES: tuple[Shape, ...] = (THREE, FIVE, CHAIN, STAR)
+# With these every query whose groups members can fold between them grows over members.
+ELASTIC = {"group_by": "elastic"}
+ELASTIC_LIMITS = {"group_by_groups": 5}
 PLANNINGS: dict[str, dict[str, str]] = {
     "all rules": {},
     "no rules": {"rules": "none"},
@@ -67,6 +70,7 @@ class World:
     oracle: Oracle
     clusters: Mapping[str, LocalCluster]
     last_word: LastWord | None = None
+    plannings: Mapping[str, dict[str, str]] = field(default_factory=lambda: PLANNINGS)
 
 
 @dataclass
@@ -89,17 +93,19 @@ class Outcome:
 
 
 @contextmanager
-def world(root: Path, engine: Engine, shapes: Sequence[Shape] = SHAPES) -> Iterator[World]:
+def world(root: Path, engine: Engine, shapes: Sequence[Shape] = SHAPES, *, is_elastic: bool = False) -> Iterator[World]:
     """Files below `root`; the oracle is a session of the same Spark that runs the fragments, or the same Sail."""
     files = make_files(root, SCALE)
     is_spark = not isinstance(engine, RecycledSail)
-    with clusters(files, shapes if is_spark else (*shapes, ONE), engine) as found:
+    plannings = {"elastic": ELASTIC} if is_elastic else PLANNINGS
+    limits = ELASTIC_LIMITS if is_elastic else None
+    with clusters(files, shapes if is_spark else (*shapes, ONE), engine, limits) as found:
         asked = {shape.name: found[shape.name] for shape in shapes}
         if is_spark:
-            yield World(read_tables(files), oracle_of(engine, files), asked)
+            yield World(read_tables(files), oracle_of(engine, files), asked, plannings=plannings)
             return
         with closing(LastWord(files)) as last_word:
-            yield World(read_tables(files), OneSite(found[ONE.name]), asked, last_word)
+            yield World(read_tables(files), OneSite(found[ONE.name]), asked, last_word, plannings)
 
 
 def oracle_of(engine: Any, files: Files) -> SparkOracle:
@@ -128,17 +134,16 @@ def check(world: World, seed: int) -> Outcome:
     for name, cluster in world.clusters.items():
         at = Random(f"initiator {seed} {name}").choice(list(cluster.members))
         with cluster.connect(at) as connection, connection.cursor() as cursor:
-            _compare(outcome, f"{name}, asked at {at}", cursor, query, expected, world.last_word)
+            _compare(outcome, f"{name}, asked at {at}", cursor, query, expected, world)
     outcome.seconds = time.monotonic() - began
     return outcome
 
 
-def _compare(
-    outcome: Outcome, where: str, cursor: Cursor, query: Query, expected: pa.Table, last_word: LastWord | None
-) -> None:
+def _compare(outcome: Outcome, where: str, cursor: Cursor, query: Query, expected: pa.Table, world: World) -> None:
     """Plans that are the same are run once."""
     seen: set[str] = set()
-    for how, planning in PLANNINGS.items():
+    last_word = world.last_word
+    for how, planning in world.plannings.items():
         try:
             plan = str(cursor.execute(f"EXPLAIN {query.sql}", planning=planning).fetchall())
             if plan in seen:

@@ -1,7 +1,8 @@
 """A Spark in memory: jobs are coroutines whose tasks speak the task protocol to their member (docs/protocol.md, 6).
 
 Its SQL is `SELECT '…'`, with words in the string: `make lanes=2 batches=3 rows=5` (a scan), `pass` (the rows of all
-edges), `limit=4` (some of them) and `count`. Words like `fail=0:1` plant a failure.
+edges), `limit=4` (some of them) and `count`. `hashed`: with a hash of each row as the last column. Words like
+`fail=0:1` plant a failure.
 """
 
 from __future__ import annotations
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
 ARROW = pa.schema([("k", pa.int64()), ("lane", pa.int64()), ("n", pa.int64()), ("pad", pa.string())])
 COLUMNS = (Column("k", "bigint"), Column("lane", "bigint"), Column("n", "bigint"), Column("pad", "string"))
 SCHEMA = Schema(COLUMNS, encode_schema(ARROW))
+HASHED_ARROW = ARROW.append(pa.field("h", pa.int64()))
+HASHED_COLUMNS = (*COLUMNS, Column("h", "bigint"))
+HASHED_SCHEMA = Schema(HASHED_COLUMNS, encode_schema(HASHED_ARROW))
 
 Row = tuple[int, int, int]
 Take = Callable[[Any, int, int], Awaitable[bool]]  # body, rows, decoded bytes; False: enough
@@ -58,6 +62,16 @@ Feed = Callable[[Take], Awaitable[None]]
 def made_batch(lane: int, first: int, rows: int) -> tuple[Any, int]:
     """Rows `first` and on of a lane, encoded; keys of a lane never fall."""
     return encoded([(n // 2, lane, n) for n in range(first, first + rows)])
+
+
+@functools.lru_cache(maxsize=20_000)
+def hashed_batch(lane: int, first: int, rows: int) -> tuple[Any, int]:
+    """The same rows with their hashes."""
+    batch = decode_batch(made_batch(lane, first, rows)[0], ARROW, 1 << 26)
+    numbers = [(lane * 1_000_003 + n) * 0x9E3779B97F4A7C15 & (1 << 64) - 1 for n in range(first, first + rows)]
+    hashes = pa.array([number - (1 << 64) if number >> 63 else number for number in numbers], pa.int64())
+    batch = pa.RecordBatch.from_arrays([*batch.columns, hashes], schema=HASHED_ARROW)
+    return encode_batch(batch), decoded_bytes(batch)
 
 
 def encoded(rows: list[Row]) -> tuple[Any, int]:
@@ -178,8 +192,9 @@ class SimEngine:
     # --- jobs ------------------------------------------------------------------------------------
     async def _run(self, caller: contextvars.Context, job: Job, on_schema: Callable[[Schema], None]) -> JobResult:
         random = Random(f"{self._seed} {job.tag}")
+        schema = HASHED_SCHEMA if " hashed" in job.sql else SCHEMA
         running = asyncio.get_running_loop().create_task(
-            self._job(job, lambda: caller.copy().run(on_schema, SCHEMA), random)
+            self._job(job, lambda: caller.copy().run(on_schema, schema), random)
         )
         self.jobs[job.tag] = running
         try:
@@ -277,7 +292,8 @@ class SimEngine:
                 if count == breaks_after:
                     raise SiteError("this task broke")
                 await asyncio.sleep(random.random() * self.temper.pause_s)
-                body, size = made_batch(int(words["make"]) * 100 + lane, number * size_rows, size_rows)
+                make = hashed_batch if "hashed" in words else made_batch
+                body, size = make(int(words["make"]) * 100 + lane, number * size_rows, size_rows)
                 await take(body, size_rows, size)
                 count += 1
         if breaks_after is not None:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from sim.groupby.real import RealState
 from sim.groupby.rows import Group, SimRows, SimState
 from sim.loop import Violation
 from skerry.exchange.groupby.contract import (
@@ -147,7 +148,7 @@ class Host:
             self.world.send(self.name, manager, Recruited(message.group, is_taken=False))
             return
         self.worker = WorkerCore(
-            message.group, self.name, manager, SimState(), self.world.limits, self.world.now,
+            message.group, self.name, manager, self.world.new_state(), self.world.limits, self.world.now,
             epoch=message.epoch, giver=message.giver,
         )  # fmt: skip
         self.do(self.worker.received(message, self.world.now))
@@ -206,7 +207,7 @@ class Host:
 
     def _give(self, worker: WorkerCore) -> None:
         if worker.phase is WorkerPhase.GIVING:
-            assert isinstance(worker.state, SimState)
+            assert isinstance(worker.state, SimState | RealState)
             self.world.outputs[self.name] = list(worker.state.held.values())
             self.do(worker.given())
 

@@ -40,11 +40,16 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def place_of(key: int) -> int:
-    """The top bits of a 64-bit hash (splitmix64)."""
+    """The top bits of a 64-bit hash."""
+    return hash_of(key) >> PLACE_SHIFT
+
+
+def hash_of(key: int) -> int:
+    """64 bits (splitmix64)."""
     mixed = (key * 0x9E3779B97F4A7C15 + 0x9E3779B97F4A7C15) & _BITS
     mixed = ((mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9) & _BITS
     mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & _BITS
-    return (mixed ^ (mixed >> 31)) >> PLACE_SHIFT
+    return mixed ^ (mixed >> 31)
 
 
 def folded(groups: Iterable[Group]) -> dict[int, Group]:

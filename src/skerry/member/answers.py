@@ -18,7 +18,7 @@ from skerry.model.errors import InternalError
 from skerry.model.names import DEFAULT_SCHEMA, base_of, schema_of
 from skerry.model.results import Page, Schema
 from skerry.model.table import Column, TablePart
-from skerry.plan.explain import Actual, LinkUse, Ran, describe, explain
+from skerry.plan.explain import Actual, Grew, LinkUse, Ran, describe, explain
 from skerry.plan.reasons import with_reasons
 from skerry.sql.commands import (
     AnalyzeTable,
@@ -119,7 +119,11 @@ def ran_as(initiated: Initiated, seconds: float) -> Actual:
     fragments, links = initiated.core.progress()
     ran = {each.fragment: Ran(each.rows, each.size_bytes, each.seconds, each.jobs) for each in fragments}
     used = tuple(LinkUse(each.sender, each.receiver, each.size_bytes, each.rows, each.stalled_s) for each in links)
-    return Actual(ran, used, initiated.result.rows, seconds)
+    grew = {
+        each.fragment: Grew(each.recruits, each.epoch, each.splits, each.rows_forwarded, each.spilled_bytes)
+        for each in initiated.core.grown.values()
+    }
+    return Actual(ran, used, initiated.result.rows, seconds, grew)
 
 
 _BIGINT = frozenset({"rows", "bytes", "buckets", "overlay_rows", "overlay_bytes", "files", "file_bytes"})

@@ -14,6 +14,7 @@ from skerry.model.limits import COMPUTED_ROWS, OWN_NAME_CHARS, TIMESTAMP_MAX
 from skerry.wire.commit_messages import AskOutcome, CommitMessage, OutcomeOf, Prepare, Submit
 from skerry.wire.definition_messages import Define, Flushed, KnownDefinitions, StatusOf
 from skerry.wire.finding_messages import FindRows, RowsFound
+from skerry.wire.groupby_messages import Grown
 from skerry.wire.messages import (
     Cancel,
     Execute,
@@ -60,6 +61,7 @@ def refuse_forged(sender: str, message: Message, me: str) -> None:
             | RowsStaged()
             | RowsFound()
             | GroupSent()
+            | Grown()
         ):
             _must_be(sender, message.member, message)
 

@@ -12,12 +12,12 @@ from skerry.member.caps import Caps
 from skerry.member.cursors import Lease
 from skerry.model.errors import UserError
 from skerry.model.limits import Limits
-from skerry.plan.rules import BASELINES, ROOTS, STRATEGIES, Rules, one_of, read_rules
+from skerry.plan.rules import BASELINES, GROUP_BYS, ROOTS, STRATEGIES, Rules, one_of, read_rules
 
 LOADS = ("", "1", "again")
 _KNOWN = (
     *("fault_policy", "resume_s", "again", "detach", "lease_s", "rules", "strategy", "root", "baseline", "load"),
-    *("edge_rows", "spark_s"),
+    *("edge_rows", "spark_s", "group_by"),
 )
 _CAP_MAX = 2**53  # of rows or milliseconds: a number that every client can say exactly
 
@@ -63,6 +63,7 @@ def plan_rules(given: Mapping[str, str]) -> Rules:
         one_of("strategy", given.get("strategy", "cost"), STRATEGIES),
         one_of("root", given.get("root", "anywhere"), ROOTS),
         one_of("baseline", given.get("baseline", "scans"), BASELINES),
+        group_by=one_of("group_by", given.get("group_by", "merge"), GROUP_BYS),
     )
 
 

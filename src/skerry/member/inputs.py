@@ -28,6 +28,21 @@ class Arriving(msgspec.Struct):
     spool: Spool
     window_bytes: int = 0
 
+    @property
+    def received_bytes(self) -> int:
+        return self.channel.received_bytes
+
+
+class Kept(msgspec.Struct):
+    """Rows that an operator of this member makes for a job of it: they pass no channel."""
+
+    spool: Spool
+    received_bytes: int = 0
+
+
+# What a job reads.
+Inflow = Arriving | Kept
+
 
 class Inputs:
     """Looks channels up as they are opened. A channel for an unknown query is retained within its first credits."""

@@ -12,7 +12,7 @@ from skerry.exchange.finishing import Finished
 from skerry.exchange.input import END, Signal
 from skerry.exchange.lanes import Lanes
 from skerry.exchange.spool import Body, Entry, Spool
-from skerry.member.inputs import Arriving
+from skerry.member.inputs import Inflow
 from skerry.model.fragment import Finish, Output
 from skerry.model.limits import MIB, Limits
 from skerry.model.results import Schema
@@ -27,11 +27,11 @@ _PLAIN = frozenset(
 _BYTES_WORTH_A_TASK = 8 * MIB
 
 
-def partitions_for(arriving: Sequence[Arriving], cores: int) -> int:
+def partitions_for(arriving: Sequence[Inflow], cores: int) -> int:
     """Tasks that read an edge. What still arrives may become large: one per core."""
     if not all(each.spool.finished for each in arriving):
         return cores
-    size = sum(each.channel.received_bytes for each in arriving)
+    size = sum(each.received_bytes for each in arriving)
     return max(1, min(cores, size // _BYTES_WORTH_A_TASK + 1))
 
 
@@ -39,11 +39,11 @@ def is_plain(column: Column) -> bool:
     return column.type in _PLAIN or column.type.startswith("decimal(")
 
 
-def small_bodies(arriving: Sequence[Arriving], columns: Sequence[Column], limits: Limits) -> tuple[Body, ...] | None:
+def small_bodies(arriving: Sequence[Inflow], columns: Sequence[Column], limits: Limits) -> tuple[Body, ...] | None:
     """All batches of an edge whose rows have arrived, if they are few and of types that every engine takes as rows."""
     if not all(each.spool.finished for each in arriving):
         return None
-    if sum(each.channel.received_bytes for each in arriving) > limits.small_edge_bytes:
+    if sum(each.received_bytes for each in arriving) > limits.small_edge_bytes:
         return None
     if not all(map(is_plain, columns)):
         return None

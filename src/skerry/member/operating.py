@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import assert_never
 
 import pyarrow as pa
 
@@ -25,7 +24,9 @@ class Operation:
     """One fragment's operator. Its rows are made once every sender has said which columns it sends."""
 
     def __init__(self, fragment: OperatorFragment, limits: Limits) -> None:
+        assert isinstance(fragment.operator, Finish), "groups that members fold have a shell of their own"
         self._fragment = fragment
+        self._finish = fragment.operator
         self._limits = limits
         self._wakeup = Wakeup()
         self._feeds: dict[tuple[int, str], tuple[Feed, pa.Schema]] = {}  # by edge and sender
@@ -52,12 +53,8 @@ class Operation:
         schema = self._agreed()
         told = Schema(self._fragment.leaves[0].columns, encode_schema(schema))
         feeds = [self._feeds[key][0] for key in self._wanted]
-        match self._fragment.operator:
-            case Finish() as finish:
-                on_schema(finished_schema(finish, told))
-                made = Finished(finish, feeds, schema, self._limits, output.budget.change_state)
-            case never:
-                assert_never(never)
+        on_schema(finished_schema(self._finish, told))
+        made = Finished(self._finish, feeds, schema, self._limits, output.budget.change_state)
         endings = [feed.spool.subscribe(self._wakeup) for feed in feeds]
         rows = size_bytes = 0
         try:

@@ -17,7 +17,8 @@ from skerry.exchange.spool import Spool
 from skerry.member import clock
 from skerry.member.caps import Caps, caps_of, too_many_rows, too_much_work
 from skerry.member.faults import Patience, Watch, policy_of
-from skerry.member.inputs import Arriving
+from skerry.member.grouping import Grouping, Part, Port
+from skerry.member.inputs import Arriving, Inflow, Kept
 from skerry.member.operating import Operation
 from skerry.member.query import TRACE_OPTION, Send, overspent
 from skerry.member.relay import Relay, Relays
@@ -46,14 +47,15 @@ from skerry.member.tables import Reading
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.model import trace
 from skerry.model.errors import InternalError, Overloaded, PeerError, SkerryError
-from skerry.model.fragment import EdgeLeaf, Fragment, OperatorFragment, SparkFragment, TableLeaf
-from skerry.model.ids import ChannelId
+from skerry.model.fragment import EdgeLeaf, Finish, Fragment, GroupHere, OperatorFragment, SparkFragment, TableLeaf
+from skerry.model.ids import ChannelId, GroupById
 from skerry.model.points import reach
 from skerry.model.results import Schema
 from skerry.plan.admission import check_keys
 from skerry.spark.engine import Engine, JobResult, SinkOutput
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut
+from skerry.wire.groupby_messages import GroupByMessage, Grown
 from skerry.wire.messages import Execute, Progress
 
 
@@ -76,6 +78,8 @@ class Participant:
         self._fragments: dict[int, Running] = {}
         self._arriving: dict[int, list[Arriving]] = {}
         self._operations: dict[int, Operation] = {}  # by the edges that they read
+        self._groupings: dict[int, Grouping] = {}  # by the edges whose rows they group
+        self._kept: dict[int, Kept] = {}  # rows of operators here that jobs here read, by edge
         self._readers: dict[int, set[int]] = {}  # the fragments that still read each edge
         self._staying: dict[int, FanReader] = {}  # rows for operators here, by edge
         self._channels: list[ChannelOut] = []
@@ -119,6 +123,16 @@ class Participant:
             trace.emit(trace.FragmentsFailed(self.query, me, trace.cause_of(error), fragment))
         self.do(self.core.failed(error))
 
+    def group_by(self, sender: str, message: GroupByMessage) -> None:
+        """PeerError for a group-by that is none of its plan's. Before the plan is known nobody answers: it is said
+        again."""
+        if self.core.phase is TaskPhase.PLANNING:
+            return
+        grouping = self._groupings.get(message.group.edge)
+        if grouping is None:
+            raise PeerError(f"{type(message).__name__} from {sender}: {message.group} has no part here")
+        grouping.received(sender, message)
+
     def progress(self) -> Progress:
         return progress_of(self.query, self._fragments, self._leaving, self._around)
 
@@ -143,20 +157,87 @@ class Participant:
                 self._expect(leaf)
                 self._readers.setdefault(leaf.edge, set()).add(fragment.id)
         match fragment:
-            case SparkFragment():
+            case SparkFragment(output=output):
+                if output.order == "groups":
+                    grouping = self._grouping(output.edge, output.receivers)
+                    grouping.will_send(functools.partial(self._all_taken, fragment))
                 running.work = self._own(self._run_job(running, fragment), fragment.id)
             case OperatorFragment():
-                operation = Operation(fragment, self._around.limits)
-                self._operations |= dict.fromkeys((leaf.edge for leaf in fragment.leaves), operation)
-                running.work = self._own(self._operate(running, fragment, operation), fragment.id)
+                self._begin_operator(running, fragment)
             case never:
                 assert_never(never)
 
+    def _begin_operator(self, running: Running, fragment: OperatorFragment) -> None:
+        match fragment.operator:
+            case Finish():
+                operation = Operation(fragment, self._around.limits)
+                self._operations |= dict.fromkeys((leaf.edge for leaf in fragment.leaves), operation)
+                running.work = self._own(self._operate(running, fragment, operation), fragment.id)
+            case GroupHere() as shape:
+                self._group(running, fragment, shape)
+            case never:
+                assert_never(never)
+
+    # --- elastic group-bys -------------------------------------------------------------------------
+    def _grouping(self, edge: int, members: tuple[str, ...]) -> Grouping:
+        if edge not in self._groupings:
+            around = self._around
+            port = Port(
+                around.identity.member,
+                around.limits,
+                self._held.budget,
+                around.resources.directory,
+                around.send,
+                lambda name: self._named_spool(f"query {self.query} {name}"),
+                self._open_channel,
+                self._own,
+                self.fail,
+                around.resources.has_memory,
+            )
+            self._groupings[edge] = Grouping(GroupById(self.query, edge), members, port)
+        return self._groupings[edge]
+
+    def _group(self, running: Running, fragment: OperatorFragment, shape: GroupHere) -> None:
+        """A share of the groups, or none if nobody needs this member for it."""
+        (leaf,) = fragment.leaves
+        me, output = self._around.identity.member, self._spool(fragment, "groups")
+        self._kept[fragment.output.edge] = Kept(output)
+        others = tuple(member for member in shape.members if member != me)
+        for edge in (shape.forwards, shape.shares):
+            self._expect_from(edge, others)
+        running.state = "running"
+        arriving = [each for edge in (leaf.edge, shape.forwards, shape.shares) for each in self._arriving[edge]]
+        part = Part(fragment.id, shape, leaf.senders, output, functools.partial(self._grouped, running))
+        self._grouping(leaf.edge, shape.members).take_part(part, arriving)
+
+    def _grouped(self, running: Running, rows: int, size_bytes: int, grown: Grown) -> None:
+        running.rows, running.size_bytes = rows, size_bytes
+        self._around.send(self.query.initiator, grown)
+        self._done(running)
+
+    def _all_taken(self, fragment: Fragment) -> None:
+        for receiver in self.core.readers[fragment.id]:
+            self.do(self.core.output_taken(fragment.id, receiver))
+
+    def _open_channel(self, edge: int, to: str, spool: Spool, schema: bytes) -> asyncio.Task[None]:
+        """Rows for one member that folds groups: when all are there nobody need be told."""
+        channel = ChannelId(self.query, edge, self._around.identity.member, to)
+        sending = self._around.outgoing.channel(channel, schema, spool, self.watch.patience.wait_s)
+        self._channels.append(sending)
+
+        async def run() -> None:
+            await sending.run()
+
+        return self._own(run())
+
+    # --- fragments that run ------------------------------------------------------------------------
     def _expect(self, leaf: EdgeLeaf) -> None:
         # Rows that an operator gets from its own member pass no channel.
-        remote = tuple(sender for sender in leaf.senders if sender != self._around.identity.member)
-        arriving = self._around.inputs.expect(self.query, leaf.edge, remote, is_result=False)
-        self._arriving[leaf.edge] = arriving
+        self._expect_from(leaf.edge, tuple(each for each in leaf.senders if each != self._around.identity.member))
+
+    def _expect_from(self, edge: int, remote: tuple[str, ...]) -> None:
+        arriving = self._around.inputs.expect(self.query, edge, remote, is_result=False)
+        self._arriving[edge] = arriving
         for each in arriving:
             each.spool.subscribe(functools.partial(self._look_at, each.spool))
 
@@ -185,13 +266,12 @@ class Participant:
         # Tables may have grown since they were counted for the plan.
         rows_max = fragment.output.rows_max
         through_driver = fragment.output.through_driver and (not rows_max or rows <= rows_max)
-        slots = await wait_for_inputs(fragment, around.engine, self._arriving, around.limits)
+        inflow = self._inflow(fragment)
+        slots = await wait_for_inputs(fragment, around.engine, inflow, around.limits)
         try:
             if self.core.phase is not TaskPhase.RUNNING:
                 return  # it ended meanwhile, and the task port has forgotten it
-            edges = edge_inputs(
-                self.core.execute, fragment, self._held.token, around, self._arriving, around.engine.cores
-            )
+            edges = edge_inputs(self.core.execute, fragment, self._held.token, around, inflow, around.engine.cores)
             sink = None if through_driver else self._sink(running, fragment, around.engine)
             job = make_job(fragment, self.core.execute, around.identity.member, tables, edges, sink, around.limits)
             are_here = all(edge.bodies is not None for edge in edges.values())
@@ -226,6 +306,14 @@ class Participant:
             if result.table is not None:
                 self._check_rows(running, result.table.num_rows)
             await self._settle(running, result)
+
+    def _inflow(self, fragment: Fragment) -> dict[int, list[Inflow]]:
+        """What comes on the fragment's edges, from other members and from operators of this one."""
+        found: dict[int, list[Inflow]] = {}
+        for edge in (leaf.edge for leaf in fragment.leaves if isinstance(leaf, EdgeLeaf)):
+            kept = self._kept.get(edge)
+            found[edge] = [*self._arriving[edge], *([kept] if kept is not None else [])]
+        return found
 
     async def _operate(self, running: Running, fragment: OperatorFragment, operation: Operation) -> None:
         output = self._spool(fragment, "rows")
@@ -270,14 +358,17 @@ class Participant:
         """Where Spark's tasks hand over the rows that they make."""
         around, held = self._around, self._held
         running.intake = Intake(fragment.id, engine.retries_tasks, functools.partial(self._count_rows, running))
-        running.store = self._store(fragment, keeps_lanes=engine.retries_tasks or fragment.output.order != "any")
+        is_any = fragment.output.order in ("any", "groups")
+        running.store = self._store(fragment, keeps_lanes=engine.retries_tasks or not is_any)
         around.taskport.register_sink(self.query, fragment.id, held.token, running.intake, running.store)
         cluster, fingerprint = around.identity.cluster, around.taskport.fingerprint
         return SinkOutput(self.query, fragment.id, around.task_address, held.token, cluster, fingerprint)
 
     def _spool(self, fragment: Fragment, what: str, *, gives_way: bool = False) -> Spool:
         """A spool that is closed with the query."""
-        name = f"query {self.query} fragment {fragment.id} {what}"
+        return self._named_spool(f"query {self.query} fragment {fragment.id} {what}", gives_way=gives_way)
+
+    def _named_spool(self, name: str, *, gives_way: bool = False) -> Spool:
         spool = self._around.resources.spool(self._held, name, gives_way=gives_way)
         self._spools.append(spool)
         return spool
@@ -332,7 +423,11 @@ class Participant:
 
     def _send_rows(self, running: Running, spool: ReadableSpool) -> None:
         """To each who takes them. Nobody holds back another: rows stay in the spool until the slowest has them."""
-        readers = self.core.readers[running.fragment.id]
+        readers, output = self.core.readers[running.fragment.id], running.fragment.output
+        if output.order == "groups":
+            assert running.schema is not None
+            self._groupings[output.edge].send_rows(spool, running.schema.arrow)
+            return
         if not readers:  # its rows are only counted
             drop_rows(spool)
         for receiver, rows in zip(readers, Fan(spool, len(readers)).readers, strict=True):
@@ -428,12 +523,16 @@ class Participant:
 
     async def _release(self) -> None:
         around = self._around
+        for grouping in self._groupings.values():
+            grouping.stop()
         around.taskport.forget(self.query)
         await stop_jobs(self.query, self._fragments.values(), around)
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=around.limits.stop_s)
+        for grouping in self._groupings.values():
+            grouping.close()
         final = self.progress()
         around.inputs.end(self.query, {*self._arriving, *self._relays.edges}, clock.now())
         for spool in self._spools:

@@ -17,6 +17,7 @@ from skerry.model.limits import Limits
 from skerry.model.progress import FragmentProgress, LinkBytes, Memory
 from skerry.model.results import Schema, Value
 from skerry.model.transitions import Machine, staying
+from skerry.wire.groupby_messages import Grown
 from skerry.wire.messages import (
     Cancel,
     Execute,
@@ -164,6 +165,7 @@ class QueryCore:
         self._links: dict[tuple[str, str], LinkBytes] = {}
         self._memory: dict[str, Memory] = {}
         self._left: list[str] = []
+        self.grown: dict[int, Grown] = {}  # what elastic group-bys came to, by fragment
         self._life = Machine("query", query, NEXT, Phase.RUNNING)
 
     @property
@@ -226,6 +228,11 @@ class QueryCore:
                 self._life.move(Event.PROGRESSED)
                 self._progress(sender, message)
                 return self._spent(now)
+            case Grown():
+                self._life.move(Event.PROGRESSED)
+                if any(each.id == message.fragment and each.member == sender for each in self.plan.fragments):
+                    self.grown[message.fragment] = message
+                return []
             case Receipt():
                 self._life.move(Event.LET_GO)
                 self._left += [f"{sender}: {what}" for what in message.left]

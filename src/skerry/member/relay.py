@@ -8,7 +8,7 @@ from skerry.catalog.topology import Topology
 from skerry.member.inputs import Arriving
 from skerry.member.outgoing import Outgoing
 from skerry.model.errors import SkerryError
-from skerry.model.fragment import Plan
+from skerry.model.fragment import GroupHere, OperatorFragment, Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.sending import ChannelOut, EntryLike
@@ -25,7 +25,21 @@ def relays_of(plan: Plan, query: QueryId, topology: Topology) -> dict[str, tuple
             for member in topology.route(sender, receiver)[1:-1] if sender != receiver else ():
                 if channel not in found.setdefault(member, []):
                     found[member].append(channel)
+    for channel in forwarding(plan, query):
+        for member in topology.route(channel.sender, channel.receiver)[1:-1]:
+            found.setdefault(member, []).append(channel)
     return {member: tuple(channels) for member, channels in found.items()}
+
+
+def forwarding(plan: Plan, query: QueryId) -> list[ChannelId]:
+    """The channels between members that fold groups, any two of them."""
+    found: list[ChannelId] = []
+    for fragment in plan.fragments:
+        if isinstance(fragment, OperatorFragment) and isinstance(fragment.operator, GroupHere):
+            shape, sender = fragment.operator, fragment.member
+            others = [member for member in shape.members if member != sender]
+            found += [ChannelId(query, edge, sender, to) for edge in (shape.forwards, shape.shares) for to in others]
+    return found
 
 
 class RelaySpool:

@@ -91,6 +91,10 @@ class Resources:
         used = held.budget
         return Memory(member, used.memory_used, used.memory_peak, used.disk_used, used.disk_peak)
 
+    def has_memory(self, size_bytes: int) -> bool:
+        """Whether all queries together may hold so much more."""
+        return self.memory_used + size_bytes <= max(self._limits.spool_memory_bytes_in_all, size_bytes)
+
     @property
     def queries(self) -> int:
         return len(self._held)

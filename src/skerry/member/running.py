@@ -16,7 +16,7 @@ from skerry.exchange.intake import Intake
 from skerry.exchange.spool import Spool
 from skerry.member import clock
 from skerry.member.gathering import Snapshot, found_in
-from skerry.member.inputs import Arriving, Inputs
+from skerry.member.inputs import Inflow, Inputs, Kept
 from skerry.member.jobs import partitions_for, small_bodies
 from skerry.member.outgoing import Outgoing
 from skerry.member.ownreads import OwnReads
@@ -159,9 +159,10 @@ async def _own_snapshot(
 
 
 async def wait_for_inputs(
-    fragment: SparkFragment, engine: Engine, arriving: Mapping[int, Sequence[Arriving]], limits: Limits
+    fragment: SparkFragment, engine: Engine, arriving: Mapping[int, Sequence[Inflow]], limits: Limits
 ) -> int:
-    """Slots taken to receive while rows still arrive; 0 after everything has arrived (D7)."""
+    """Slots taken to receive while rows still arrive; 0 after everything has arrived (D7), as groups always have: the
+    first of them is there when the last row is."""
     edges = [leaf.edge for leaf in fragment.leaves if isinstance(leaf, EdgeLeaf)]
     if not edges:
         return 0
@@ -171,9 +172,9 @@ async def wait_for_inputs(
         return all(each.spool.finished for each in channels)
 
     def are_many() -> bool:
-        return any(each.channel.received_bytes > limits.small_edge_bytes for each in channels)
+        return any(each.received_bytes > limits.small_edge_bytes for each in channels)
 
-    if engine.source_slots is not None:
+    if engine.source_slots is not None and not any(isinstance(each, Kept) for each in channels):
         with suppress(TimeoutError):
             async with asyncio.timeout(limits.small_edge_wait_s):
                 await _until(lambda: are_here() or are_many(), channels)
@@ -184,7 +185,7 @@ async def wait_for_inputs(
     return 0
 
 
-async def _until(is_so: Callable[[], bool], channels: Sequence[Arriving]) -> None:
+async def _until(is_so: Callable[[], bool], channels: Sequence[Inflow]) -> None:
     wakeup = Wakeup()
     endings = [each.spool.subscribe(wakeup) for each in channels]
     try:
@@ -200,7 +201,7 @@ def edge_inputs(
     fragment: SparkFragment,
     token: str,
     around: Surroundings,
-    arriving: Mapping[int, Sequence[Arriving]],
+    arriving: Mapping[int, Sequence[Inflow]],
     cores: int,
 ) -> dict[str, EdgeInput]:
     """What Spark's tasks have to know to read the fragment's edges, by placeholder; the task port lets them."""
@@ -256,7 +257,7 @@ def make_job(
         sink=sink,
         is_narrow=fragment.is_narrow,
         gives_few=0 < fragment.estimated_rows <= limits.driver_rows,
-        order=fragment.output.order,
+        order="any" if fragment.output.order == "groups" else fragment.output.order,
         keys=fragment.output.keys,
         operator_depth=fragment.operator_depth,
         is_repeatable=fragment.is_repeatable,

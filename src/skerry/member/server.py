@@ -77,6 +77,7 @@ from skerry.wire.definition_messages import (
     StatusOf,
 )
 from skerry.wire.finding_messages import FindRows, RowsFound
+from skerry.wire.groupby_messages import GroupByMessage, Grown
 from skerry.wire.listener import Listener
 from skerry.wire.messages import (
     Cancel,
@@ -102,7 +103,7 @@ from skerry.wire.spares import Spares
 from skerry.wire.staging_messages import DropRows, RowsStaged, StageRows
 from skerry.wire.tls import Tls
 
-_TO_INITIATOR = (PlanRequest, Started, FragmentDone, Progress, Receipt)
+_TO_INITIATOR = (PlanRequest, Started, FragmentDone, Progress, Receipt, Grown)
 _THREADS = 64
 
 
@@ -505,6 +506,8 @@ class Member:
                 self.own(self.changing.finding.here(sender, message), "rows of a transaction")
             case RowsFound():
                 self.changing.finding.found(sender, message)
+            case _ if isinstance(message, GroupByMessage):
+                self.taking_part.group_by(sender, message)
             case _ if isinstance(message, CommitMessage):
                 self.own_tables.receive(sender, message)
             case PlanRequest() if message.query not in self.initiated:

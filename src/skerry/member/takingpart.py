@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from skerry.exchange.groupby.strangers import answer
 from skerry.member import clock
 from skerry.member.inputs import Inputs
 from skerry.member.lull import Lull
@@ -11,6 +12,7 @@ from skerry.member.orphans import Orphans
 from skerry.member.participant import Participant
 from skerry.member.planasks import PlanAsks
 from skerry.member.running import Surroundings
+from skerry.member.task import TaskPhase
 from skerry.model import trace
 from skerry.model.errors import PeerError, SiteError
 from skerry.model.fragment import Plan
@@ -19,6 +21,7 @@ from skerry.model.points import reach
 from skerry.model.table import TablePart
 from skerry.plan.admission import admit, own_tables
 from skerry.plan.cache import PlanCache
+from skerry.wire.groupby_messages import GroupByMessage, Recruit, Recruited
 from skerry.wire.messages import Execute, PlanReply, Receipt
 
 
@@ -75,6 +78,18 @@ class TakingPart:
         participant.do(participant.core.begin(plan, is_asked=is_asked))
         if plan is None:
             reach("plan requested")
+
+    def group_by(self, sender: str, message: GroupByMessage) -> None:
+        """About a query that has not begun here it is said again; one that is over has an end to be told."""
+        participant = self.participants.get(message.group.query)
+        if participant is not None and participant.core.phase not in (TaskPhase.STOPPING, TaskPhase.GONE):
+            participant.group_by(sender, message)
+        elif participant is not None or self._inputs.is_gone(message.group.query):
+            around = self._around()
+            is_recruit = isinstance(message, Recruit)
+            reply = Recruited(message.group, False) if is_recruit else answer(around.identity.member, message)
+            if reply is not None:
+                around.send(sender, reply)
 
     def plan_arrived(self, sender: str, message: PlanReply) -> None:
         if message.plan is None:

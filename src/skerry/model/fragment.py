@@ -57,7 +57,8 @@ class Output(msgspec.Struct, frozen=True, array_like=True):
     """Where a fragment's rows go: to every one of `receivers`, each over a channel of its own.
 
     order: "any" (as they come), "lanes" (Spark partitions in their order: ORDER BY),
-    "merge" (lanes are sorted runs: SORT BY; merged by `keys` before they leave the member).
+    "merge" (lanes are sorted runs: SORT BY; merged by `keys` before they leave the member),
+    "groups" (each row to the receiver that has its group, by the hash in the last column: see GroupHere).
     through_driver: the plan bounds the rows to a page, so they return through Spark's driver.
     rows_max: it is the size of the fragment's tables that bounds them, to so many; 0 if it is the statement itself.
     """
@@ -148,8 +149,24 @@ class SparkFragment(msgspec.Struct, frozen=True, array_like=True, tag="spark"):
     is_repeatable: bool = False
 
 
+class GroupHere(msgspec.Struct, frozen=True, array_like=True, tag="group"):
+    """A member's share of an elastic group-by (docs/protocol.md, 16): partial rows in, partial rows out.
+
+    The last column of the rows that come is the hash of their keys. `steps`: one for each other column that is no key.
+    `members` have fragments like this; the first is the manager, all rows go to it until there are too many groups.
+    Rows that came to the wrong member go on over edge `forwards`, shares of a state over edge `shares`: both lead from
+    each member to each other one, and no fragment reads them.
+    """
+
+    keys: tuple[int, ...]
+    steps: tuple[MergeStep, ...]
+    members: tuple[str, ...]
+    forwards: int
+    shares: int
+
+
 # What a member can do with rows without its Spark.
-Operator = Finish
+Operator = Finish | GroupHere
 
 
 class OperatorFragment(msgspec.Struct, frozen=True, array_like=True, tag="operator"):

@@ -77,6 +77,9 @@ DECIMAL_DIGITS = 38  # Spark's and Arrow's
 PLANNER_START_S = 60.0  # the first reads all modules, on a host that may be busy with the start of Spark
 PLANNER_STOP_S = 5.0  # it may still read its modules
 
+# Batches of a group-by that wait to be sent to one member: more would go by a table that may be an old one by then.
+GROUP_BATCHES_AHEAD = 8
+
 STALL_TOLD_S = 1.0  # a channel that has waited so long for credit is told of in the log
 
 # Connections that the system holds for a listener; and its pause when the system has no room for another one
@@ -525,6 +528,13 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     small_edge_bytes: int = 256 * KIB
     small_edge_wait_s: float = 0.3
     merge_groups: int = 100_000
+    # of an elastic group-by: a member with more groups or bytes gives half of them to another one; one that finds none
+    # to take them goes to disk, and so does one with more than `group_by_memory_bytes`
+    group_by_groups: int = 1_000_000
+    group_by_bytes: int = 128 * MIB
+    group_by_memory_bytes: int = 192 * MIB
+    # members that may have a part in one
+    group_by_members: int = 16
     observed_edges: int = 40_000
 
     # tables
@@ -548,6 +558,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stats_put_off: int = 3
     # the file in which a member keeps statistics and sizes over its restarts
     kept_bytes: int = 16 * MIB
+
+    @property
+    def group_by(self) -> GroupByLimits:
+        return GroupByLimits(self.group_by_groups, self.group_by_bytes, self.group_by_memory_bytes)
 
     @property
     def piece_bytes(self) -> int:

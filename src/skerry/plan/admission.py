@@ -22,6 +22,8 @@ from skerry.model.fragment import (
     Facts,
     Finish,
     Fragment,
+    GroupHere,
+    MergeStep,
     OperatorFragment,
     Output,
     Plan,
@@ -45,7 +47,7 @@ from skerry.sql.fragment import read_fragment
 from skerry.sql.functions import is_deterministic
 from skerry.sql.width import only_copies
 
-_ORDERS = ("any", "lanes", "merge")
+_ORDERS = ("any", "lanes", "merge", "groups")
 
 
 class Home(msgspec.Struct, frozen=True):
@@ -168,7 +170,7 @@ def _admitted(fragment: Fragment, plan: Plan, home: Home, parts: OwnParts) -> Fr
         case SparkFragment():
             return _job(fragment, plan, home, parts)
         case OperatorFragment():
-            _check_operator(fragment)
+            _check_operator(fragment, plan, home)
             return fragment
         case never:
             assert_never(never)
@@ -192,7 +194,7 @@ def check_keys(fragment: Fragment, columns: int) -> None:
     _check_keys(fragment.output.keys, fragment.id, columns)
 
 
-def _check_operator(fragment: OperatorFragment) -> None:
+def _check_operator(fragment: OperatorFragment, plan: Plan, home: Home) -> None:
     """Its edges are alike; its numbers are those of their columns."""
     columns = {leaf.columns for leaf in fragment.leaves}
     edges = [leaf.edge for leaf in fragment.leaves]
@@ -201,15 +203,49 @@ def _check_operator(fragment: OperatorFragment) -> None:
     match fragment.operator:
         case Finish() as finish:
             _check_finish(finish, len(columns.pop()), fragment.id)
+        case GroupHere() as shape:
+            _check_groups(fragment, shape, len(columns.pop()), plan, home)
         case never:
             assert_never(never)
+
+
+def _check_groups(fragment: OperatorFragment, shape: GroupHere, width: int, plan: Plan, home: Home) -> None:
+    """All that fold its groups are told the same, and all that send for them reach each of these."""
+    where = f"fragment {fragment.id}"
+    (edge,) = (leaf.edge for leaf in fragment.leaves)
+    _check_members(shape.members, home)
+    if fragment.member not in shape.members or len({*shape.members}) != len(shape.members):
+        raise PeerError(f"{where} folds groups of members that it is not among, or among twice")
+    if len(shape.members) > home.limits.group_by_members:
+        raise PeerError(f"{where}: {len(shape.members)} members fold its groups (limits.group_by_members)")
+    used = [each.output.edge for each in plan.fragments if each.output.edge != fragment.output.edge]
+    if shape.forwards == shape.shares or {shape.forwards, shape.shares} & {*used, fragment.output.edge}:
+        raise PeerError(f"{where} forwards rows over an edge that has other rows")
+    if fragment.output != Output(fragment.output.edge, (fragment.member,)):
+        raise PeerError(f"{where} gives its groups to another member")
+    for sender in plan.feeding().get((edge, fragment.member), ()):
+        if sender.output != Output(
+            edge, shape.members, "groups", through_driver=sender.output.through_driver, rows_max=sender.output.rows_max
+        ):
+            raise PeerError(f"{where} folds rows of fragment {sender.id}, which goes by other members")
+    operators = (each for each in plan.fragments if isinstance(each, OperatorFragment))
+    if any(each.operator != shape for each in operators if any(leaf.edge == edge for leaf in each.leaves)):
+        raise PeerError(f"{where} folds the groups of edge {edge} in another way than others do")
+    made = {*shape.keys, *(place for step in shape.steps for place in (step.index, *step.inputs))}
+    if not shape.keys or made != {*range(width - 1)}:
+        raise PeerError(f"{where}: each column but the last is a key, or is merged")
+    _check_steps(shape.steps, width - 1, fragment.id)
 
 
 def _check_finish(finish: Finish, width: int, number: int) -> None:
     _check_keys(finish.keys, number, width)
     if not all(0 <= bound <= ROWS_MAX for bound in (finish.offset, finish.limit or 0)):
         raise PeerError(f"fragment {number} skips {finish.offset} rows and gives {finish.limit}")
-    for step in finish.aggregate:
+    _check_steps(finish.aggregate, width, number)
+
+
+def _check_steps(steps: Iterable[MergeStep], width: int, number: int) -> None:
+    for step in steps:
         inputs = step.inputs or (step.index,)
         if MERGED_FROM.get(step.kind) != len(inputs) or not all(0 <= index < width for index in (step.index, *inputs)):
             raise PeerError(f"fragment {number} merges a column in a way that is not known ({step.kind[:100]!r})")
@@ -272,7 +308,8 @@ def _columns(fragment: SparkFragment, plan: Plan, member: str, parts: OwnParts) 
     for leaf in fragment.leaves:
         match leaf:
             case EdgeLeaf(placeholder, edge, columns, senders):
-                if member in senders:  # an operator could: its Spark has the tables themselves
+                if member in senders and not _gives_groups(plan, edge, member):
+                    # An operator could: its Spark has the tables themselves.
                     raise PeerError(f"fragment {fragment.id} is a job that reads edge {edge} of its own member")
                 found[placeholder] = columns
             case TableLeaf(placeholder, table):
@@ -285,6 +322,12 @@ def _columns(fragment: SparkFragment, plan: Plan, member: str, parts: OwnParts) 
             case never:
                 assert_never(never)
     return found
+
+
+def _gives_groups(plan: Plan, edge: int, member: str) -> bool:
+    """Whether all that comes there on the edge are groups that the member itself folded."""
+    feeding = plan.feeding().get((edge, member), [])
+    return all(isinstance(each, OperatorFragment) and isinstance(each.operator, GroupHere) for each in feeding)
 
 
 def stale(member: str, table: str) -> StaleSchema:

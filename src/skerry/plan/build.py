@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 
 import msgspec
 from sqlglot import exp
 
-from skerry.model.fragment import Finish, Leaf, LeftOut, Output, Plan, Rows, SortKey, TableLeaf
+from skerry.model.fragment import (
+    EdgeLeaf,
+    Finish,
+    Fragment,
+    GroupHere,
+    Leaf,
+    LeftOut,
+    OperatorFragment,
+    Output,
+    Plan,
+    Rows,
+    SortKey,
+    TableLeaf,
+)
 from skerry.model.limits import Limits
 from skerry.model.table import TablePart
 from skerry.plan.bound import most_rows, reads_tables_only
 from skerry.plan.cache import fingerprint
+from skerry.plan.elastic import Elastic
 from skerry.plan.estimate import Estimate
 from skerry.plan.fragments import INFLATES, Fragments
 from skerry.plan.known import groups_key
 from skerry.plan.once import run_once
 from skerry.plan.partial_plan import InMember
+from skerry.plan.placeholders import replace_tables
 from skerry.plan.reduce import at_part, read_sources
 from skerry.plan.rules.aggregates import by_place
 from skerry.plan.rules.blocks import is_stable
@@ -64,9 +80,15 @@ class Builder(Fragments):
         info |= {
             f"{part.member}.{part.table}": part.schema_version for part in beside if (part.member, part.table) in read
         }
-        fragments, ends_in, known = run_once(
-            self.fragments, self._ends_in, self.known, lambda each: is_stable(self.trees[each.id])
-        )
+        fragments: tuple[Fragment, ...]
+        if self.operators:
+            made: list[Fragment] = [*self.fragments, *self.operators]
+            made.sort(key=lambda each: each.id)
+            fragments, ends_in, known = tuple(made), self._ends_in, dict(self.known)
+        else:
+            fragments, ends_in, known = run_once(
+                self.fragments, self._ends_in, self.known, lambda each: is_stable(self.trees[each.id])
+            )
         plan = Plan("", fragments, ends_in, info, parameters, left_out, known)
         return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 
@@ -111,21 +133,7 @@ class Builder(Fragments):
         name of what it sends.
         """
         shape = self._shape
-        # The rows that are skipped may all be in one part: every part sends them.
-        wanted = None if shape.limit is None else shape.limit + shape.offset
-        tree = without_limit(query.tree)
-        order: str = "any"
-        if wanted is not None:
-            tree.set("limit", exp.Limit(expression=exp.Literal.number(wanted)))
-            order = "lanes" if shape.has_order else "any"
-        elif shape.has_order:
-            order = "merge"
-            put_sort_by(tree, shape.columns)
-        assert isinstance(tree, exp.Query)
-        keys = shape.order_keys or ()
-        edge = self.edge()
-        keys_sent, receivers = keys if order == "merge" else (), (self._site.initiator,)
-        output = Output(edge, receivers, order, keys_sent, self._is_bounded(wanted))
+        tree, output, wanted = self._at_each(query)
         for part in source.parts:
             leaves: list[Leaf] = []
             own = at_part(self, tree, source, joined, part, leaves)
@@ -137,7 +145,61 @@ class Builder(Fragments):
                 part.member, own, tuple(leaves), output, count, size_bytes, self._is_narrow, source.reason, (name,)
             )
         senders = tuple(part.member for part in source.parts)
-        self._ends_in = Rows(edge, senders, Finish(keys, shape.offset, shape.limit))
+        self._ends_in = Rows(output.edge, senders, Finish(shape.order_keys or (), shape.offset, shape.limit))
+
+    def _at_each(self, query: Query) -> tuple[exp.Query, Output, int | None]:
+        """The query as each of several members runs it over its rows, where these go, and how many are wanted."""
+        shape = self._shape
+        # The rows that are skipped may all be in one part: every part sends them.
+        wanted = None if shape.limit is None else shape.limit + shape.offset
+        tree = without_limit(query.tree)
+        order: str = "any"
+        if wanted is not None:
+            tree.set("limit", exp.Limit(expression=exp.Literal.number(wanted)))
+            order = "lanes" if shape.has_order else "any"
+        elif shape.has_order:
+            order = "merge"
+            put_sort_by(tree, shape.columns)
+        assert isinstance(tree, exp.Query)
+        keys_sent = (shape.order_keys or ()) if order == "merge" else ()
+        return tree, Output(self.edge(), (self._site.initiator,), order, keys_sent, self._is_bounded(wanted)), wanted
+
+    # --- groups that members fold, as many as are needed ---------------------------------------------
+    def add_elastic(self, found: Elastic, source: Source, reason: str) -> None:
+        """Partial rows of each part go to whoever has their groups; each member runs the rest over its own."""
+        edge, groups, forwards, shares = (self.edge() for _ in range(4))
+        columns, members = found.columns, found.members
+        for part in source.parts:
+            leaves: list[Leaf] = []
+            tree = at_part(self, found.sent, source, source.joined, part, leaves)
+            output = self.scanned(Output(edge, members, "groups"), part, tree, leaves)
+            rows, size_bytes = source.estimated_rows(part), source.estimated_bytes(part)
+            others = {each.mentions[0]: each.parts for each in source.joined}
+            known = groups_key(part, self.text_of(found.partial), others)
+            self.add(part.member, tree, tuple(leaves), output, rows, size_bytes, False, source.reason, (known,))
+        operator = GroupHere(found.keys, found.steps, members, forwards, shares)
+        leaf = EdgeLeaf("", edge, columns, tuple(part.member for part in source.parts))
+        rows = _rounded(sum(map(source.estimated_rows, source.parts)) / len(members))
+        size_bytes = rows * source.partial_row_bytes
+        for member in members:
+            kept, why = Output(groups, (member,)), reason if member == members[0] else ""
+            made = OperatorFragment(self.next_id, member, operator, (leaf,), kept, rows, size_bytes, why)
+            self.operators.append(made)
+        self._add_shares(found, groups)
+
+    def _add_shares(self, found: Elastic, groups: int) -> None:
+        """What is above the partial rows, over each member's own."""
+        shape, query, scan, columns = self._shape, found.query, found.at.merge.scan, found.columns[:-1]
+        if not isinstance(query.tree, exp.Select) and (shape.has_order or shape.limit is not None):
+            query = dataclasses.replace(query, tree=_in_brackets(query.tree))
+        tree, output, wanted = self._at_each(query)
+        for member in found.members:
+            own, leaf = tree.copy(), EdgeLeaf(self.placeholder(), groups, columns, (member,))
+            replace_tables(own, {scan: [leaf.placeholder]}, {scan: columns})
+            count = _rounded(self.result.rows / len(found.members))
+            count = count if wanted is None else min(count, wanted)
+            self.add(member, own, (leaf,), output, count, _rounded(count * self.result.row_bytes), False)
+        self._ends_in = Rows(output.edge, found.members, Finish(shape.order_keys or (), shape.offset, shape.limit))
 
     # --- groups of every part, merged by the initiator -----------------------------------------------
     def add_merged(self, merged: InMember, cut: Source, joined: Sequence[Source]) -> None:
@@ -192,6 +254,17 @@ class Builder(Fragments):
         most = most_rows(counts)
         held_bytes = INFLATES * sum(source.widest_row() for source in mentions.values())
         return most if self._fits_page(most) and most * held_bytes <= self.limits.driver_bytes else 0
+
+
+def _in_brackets(union: exp.Expr) -> exp.Select:
+    """An order and bounds of a union, outside of it: within partitions no union is sorted."""
+    inner = union.copy()
+    clauses = {clause: inner.args.pop(clause, None) for clause in ("order", "limit", "offset")}
+    named = exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier("named")))
+    select = exp.Select(expressions=[exp.Star()], from_=exp.From(this=named))
+    for clause, said in clauses.items():
+        select.set(clause, said)
+    return select
 
 
 def _rounded(count: float) -> int:

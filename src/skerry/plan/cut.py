@@ -25,6 +25,7 @@ from skerry.model.fragment import Plan, SortKey
 from skerry.model.limits import Limits
 from skerry.model.table import Column, TablePart
 from skerry.plan.build import Builder
+from skerry.plan.elastic import Elastic, elastic
 from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.improve import add_improved
 from skerry.plan.known import groups_key, result_key
@@ -116,6 +117,9 @@ def _plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> tuple[Pla
         builder.add_parts(query, sources[0])
     elif (beside := _at_members(query, alike, shape, mergeable)) is not None:
         doubt = _add_at_members(builder, beside, query, kept, estimator, alike)
+    elif (grown := _elastic(query, sources, shape, mergeable, site, limits, alike)) is not None:
+        _size_result(builder, query, kept, estimator)
+        builder.add_elastic(grown, _partial_source(grown.at, query, kept, estimator, alike), "it was asked for")
     elif (merged := _in_member(query, sources, shape, site, limits, alike)) is not None:
         builder.add_merged(merged, *_cut_and_joined(merged, query, kept, estimator, alike))
     elif (each := _at_parts(query, sources, shape, mergeable, site, alike)) is not None:
@@ -315,6 +319,20 @@ def _in_member(
     if not site.rules.has("aggregates") or (shape.limit or 0) + shape.offset > LIMIT_MAX:
         return None
     return in_member(query, _parts_of(sources), shape, limits, site, site.rules.aggregates_always, alike.beside)
+
+
+def _elastic(
+    query: Query,
+    sources: Sequence[Source],
+    shape: Shape,
+    mergeable: bool,
+    site: Site,
+    limits: Limits,
+    alike: Alike,
+) -> Elastic | None:
+    if site.rules.group_by != "elastic" or not site.rules.has("aggregates"):
+        return None
+    return elastic(query, _parts_of(sources), shape, mergeable, site, limits, alike.beside)
 
 
 def _partial_source(each: AtSite, query: Query, kept: KeptParts, estimator: Estimator, alike: Alike) -> Source:

@@ -104,11 +104,12 @@ def check_marks(plan: Plan, marks: Mapping[tuple[str, str], Leaves]) -> None:
 
     Rows are looked at where they leave first: what has been allowed out is no longer the site's alone.
     """
-    held: dict[int, dict[str, Leaves]] = {}  # by edge: what the rows of own tables are in it, before they leave
+    # By edge and member: what the rows of own tables are in it, before they leave.
+    held: dict[tuple[int, str], dict[str, Leaves]] = {}
     for fragment in _in_order(plan):
         inside = _inside(fragment, marks, held)
         if fragment.member in fragment.output.receivers:
-            kept = held.setdefault(fragment.output.edge, {})
+            kept = held.setdefault((fragment.output.edge, fragment.member), {})
             for table, done in inside.items():
                 kept[table] = min(done, kept.get(table, done), key=RANK.__getitem__)
         others = [receiver for receiver in fragment.output.receivers if receiver != fragment.member]
@@ -137,7 +138,7 @@ def _in_order(plan: Plan) -> list[Fragment]:
 
 
 def _inside(
-    fragment: Fragment, marks: Mapping[tuple[str, str], Leaves], held: Mapping[int, Mapping[str, Leaves]]
+    fragment: Fragment, marks: Mapping[tuple[str, str], Leaves], held: Mapping[tuple[int, str], Mapping[str, Leaves]]
 ) -> dict[str, Leaves]:
     """The marked tables of this member whose rows are in the fragment's, and what was done to them."""
     found: dict[str, Leaves] = {}
@@ -147,7 +148,7 @@ def _inside(
             case TableLeaf(_, table):
                 tables = {table: Leaves.FREELY} if mark_of(marks, fragment.member, table) else {}
             case EdgeLeaf(_, edge):
-                tables = held.get(edge, {}) if fragment.member in leaf.senders else {}
+                tables = held.get((edge, fragment.member), {})
             case VirtualLeaf():
                 tables = {}
             case never:

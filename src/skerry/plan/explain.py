@@ -20,6 +20,8 @@ from skerry.model.fragment import (
     Ending,
     Finish,
     Fragment,
+    GroupHere,
+    Operator,
     OperatorFragment,
     Plan,
     Rows,
@@ -29,7 +31,12 @@ from skerry.model.fragment import (
     Written,
 )
 
-_ORDERS = {"any": "", "lanes": ", in order", "merge": ", lanes merged in order"}
+_ORDERS = {
+    "any": "",
+    "lanes": ", in order",
+    "merge": ", lanes merged in order",
+    "groups": ", each row where its group is",
+}
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -39,6 +46,16 @@ class Ran(msgspec.Struct, frozen=True):
     size_bytes: int
     seconds: float
     jobs: tuple[int, ...] = ()
+
+
+class Grew(msgspec.Struct, frozen=True):
+    """What became of an elastic group-by at one member: see `Grown` of the messages."""
+
+    recruits: int
+    epoch: int
+    splits: int
+    rows_forwarded: int
+    spilled_bytes: int
 
 
 class LinkUse(msgspec.Struct, frozen=True):
@@ -58,6 +75,7 @@ class Actual(msgspec.Struct, frozen=True):
     links: tuple[LinkUse, ...]
     rows: int
     seconds: float
+    grew: Mapping[int, Grew] = {}
 
 
 # --- as dictionaries -------------------------------------------------------------------------------
@@ -145,7 +163,7 @@ def _fragment(fragment: Fragment, topology: Topology | None, actual: Actual | No
             told = fragment.facts.operators if fragment.facts is not None else ()
             found |= {"operators": list(told), "sql": sql}
         case OperatorFragment():
-            found["operators"] = finish_steps(fragment.operator)
+            found["operators"] = _steps(fragment.operator)
         case never:
             assert_never(never)
     if fragment.reason:
@@ -153,6 +171,9 @@ def _fragment(fragment: Fragment, topology: Topology | None, actual: Actual | No
     found["output"] = _output(fragment, topology)
     found["estimated"] = {"rows": fragment.estimated_rows, "bytes": fragment.estimated_bytes}
     ran = actual.fragments.get(fragment.id) if actual is not None else None
+    grew = actual.grew.get(fragment.id) if actual is not None else None
+    if grew is not None:
+        found["grew"] = msgspec.to_builtins(grew)
     if ran is not None:
         found["actual"] = {
             "rows": ran.rows,
@@ -178,6 +199,16 @@ def _way(sender: str, receiver: str, topology: Topology | None) -> dict[str, Any
     route = topology.route(sender, receiver)
     codecs = [topology.codec(*hop) or "none" for hop in pairwise(route)]
     return {"member": receiver, "route": list(route), "codecs": codecs}
+
+
+def _steps(operator: Operator) -> list[str]:
+    match operator:
+        case Finish():
+            return finish_steps(operator)
+        case GroupHere(members=members):
+            return [f"group, elastic: at {members[0]} first, then among {', '.join(members)}"]
+        case never:
+            assert_never(never)
 
 
 def finish_steps(finish: Finish) -> list[str]:
@@ -254,7 +285,20 @@ def _fragment_lines(fragment: Mapping[str, Any]) -> list[str]:
     lines.append(f"    → edge {output['edge']} to {to} ({estimate}{each})")
     if "actual" in fragment:
         lines.append(f"      {_actual_text(fragment['actual'], each)}")
+    if "grew" in fragment:
+        lines.append(f"      {_grew_text(fragment['grew'])}")
     return lines
+
+
+def _grew_text(grew: Mapping[str, Any]) -> str:
+    if not grew["epoch"]:
+        return "was not recruited"
+    told = [f"table {grew['epoch']}", f"{counted(grew['rows_forwarded'])} forwarded"]
+    if grew["recruits"]:
+        told.insert(0, f"recruited {grew['recruits']} members in {grew['splits']} splits")
+    if grew["spilled_bytes"]:
+        told.append(f"{size_text(grew['spilled_bytes'])} went to disk")
+    return ", ".join(told)
 
 
 def _way_text(to: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 from sqlglot import exp
 
-from skerry.model.fragment import EdgeLeaf, Leaf, Output, SparkFragment
+from skerry.model.fragment import EdgeLeaf, Leaf, OperatorFragment, Output, SparkFragment
 from skerry.model.limits import Limits
 from skerry.model.table import Column, TablePart
 from skerry.plan.bound import reads_tables_only
@@ -42,6 +42,7 @@ class Fragments:
         self.limits = limits
         self._egress = egress
         self.fragments: list[SparkFragment] = []
+        self.operators: list[OperatorFragment] = []
         self.trees: dict[int, exp.Expr] = {}  # of the fragments, by id
         self.known: dict[int, tuple[str, ...]] = {}
         self.key_prefix = "key_"
@@ -69,7 +70,7 @@ class Fragments:
         known: Sequence[str] = (),
     ) -> None:
         """`known`: the names of what it sends (known.py)."""
-        fragment_id = len(self.fragments) + 1
+        fragment_id = self.next_id
         if any(known):
             self.known[fragment_id] = tuple(filter(None, known))
         made = make_fragment(
@@ -87,6 +88,10 @@ class Fragments:
         self.fragments.append(made)
         self.trees[fragment_id] = tree
 
+    @property
+    def next_id(self) -> int:
+        return len(self.fragments) + len(self.operators) + 1
+
     def was_scanned(self, source: Source, part: TablePart) -> None:
         """The last fragment is a scan of one of the source's parts."""
         self._scans[id(source), part.member] = source, self.fragments[-1]
@@ -96,7 +101,7 @@ class Fragments:
         _, known = self._scans.get((id(source), part.member), (None, None))
         if known is None:
             return False
-        fragment_id = len(self.fragments) + 1
+        fragment_id = self.next_id
         own = msgspec.structs.replace(known.output, edge=output.edge, receivers=output.receivers)
         self.fragments.append(msgspec.structs.replace(known, id=fragment_id, output=own))
         self.trees[fragment_id] = self.trees[known.id]

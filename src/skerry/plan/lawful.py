@@ -63,11 +63,14 @@ def plan_query(query: Query, catalog: Catalog, site: Site, limits: Limits, *, pr
 def _others(rules: Rules, plan: Plan, egress: EgressRules) -> Iterator[Rules]:
     """By what a plan is made that may break no rule.
 
-    Without queries that are answered at other members; without keys that go ahead; with groups from every part whatever
-    they cost; with its root at a table that must not leave; without any rule; and with its root at the initiator, where
-    rows of the initiator's own tables stay.
+    Without groups that members fold between them; without queries that are answered at other members; without keys that
+    go ahead; with groups from every part whatever they cost; with its root at a table that must not leave; without any
+    rule; and with its root at the initiator, where rows of the initiator's own tables stay.
     """
     replace = msgspec.structs.replace
+    if rules.group_by != "merge":
+        rules = replace(rules, group_by="merge")
+        yield rules
     yield rules.without(GivenUp.FIRST)
     fewer = rules.without(GivenUp.FIRST, GivenUp.NEXT)
     yield fewer

@@ -13,6 +13,7 @@ from functools import cache
 
 from sqlglot import exp
 
+from skerry.model.fragment import MergeStep
 from skerry.sql.dialect import render
 from skerry.sql.functions import call_name
 from skerry.sql.lexer import tokens_of
@@ -76,6 +77,7 @@ _SPREADS = {
     "stddev_pop": "CASE WHEN s.n < 1 THEN NULL ELSE sqrt(s.m / s.n) END",
     "stddev_samp": "CASE WHEN s.n < 2 THEN NULL ELSE sqrt(s.m / (s.n - 1)) END",
 }
+_MOMENT_KINDS = ("count", "centre", "spread")
 # Exact averages of decimals in SQL: how many digits of a count leave room for the fraction at its full scale.
 _COUNT_DIGITS = ((4, 15), (10, 12))
 
@@ -112,10 +114,22 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Split:
-    """Merged in Spark: `partials` with their types, and what `merged` makes of their columns."""
+    """Merged in Spark: `partials` with their types, and what `merged` makes of their columns.
+
+    kinds: how a member merges each of them into another partial one (`exchange/kernels.py`); none: it cannot.
+    """
 
     partials: tuple[tuple[exp.Expr, str], ...]
     merged: Callable[[Sequence[exp.Expr]], exp.Expr]
+    kinds: tuple[str, ...] = ()
+
+    def steps(self, places: Sequence[int]) -> tuple[MergeStep, ...] | None:
+        """The same for partial ones at these places; None if some cannot be merged so."""
+        if self.kinds == _MOMENT_KINDS:
+            return (MergeStep(places[-1], "var_pop", tuple(places)),)
+        if not self.kinds:
+            return None
+        return tuple(MergeStep(place, kind) for place, kind in zip(places, self.kinds, strict=True))
 
 
 def sketch_bytes(node: exp.Expr) -> int:
@@ -176,7 +190,8 @@ def split_of(call: Call, type_of: TypeOf) -> Split | None:
         return None
     if call.name in _COUNTS:
         own = call.like(call.name, *call.arguments)
-        return Split(((own, "bigint"),), lambda c: called("coalesce", called("sum", c[0]), exp.Literal.number(0)))
+        counted = lambda c: called("coalesce", called("sum", c[0]), exp.Literal.number(0))  # noqa: E731
+        return Split(((own, "bigint"),), counted, ("count",))
     if call.name in _SKETCHES:
         own, size = call.like(call.name, *call.arguments), call.arguments[1:]
         return Split(((own, "binary"),), lambda c: called(_SKETCHES[call.name], c[0], *(each.copy() for each in size)))
@@ -187,16 +202,17 @@ def split_of(call: Call, type_of: TypeOf) -> Split | None:
     own = call.like(call.name, *call.arguments)
     if call.name in _LEAST and len(types) == 1 and type_ in REAL:
         whole = Call(call.name, (), False, None)
-        return Split(((extreme(call, call.arguments[0]), type_),), lambda c: extreme(whole, c[0]))
+        kinds = (_LEAST[call.name],)
+        return Split(((extreme(call, call.arguments[0]), type_),), lambda c: extreme(whole, c[0]), kinds)
     if call.name in _LEAST and len(types) == 1:
-        return Split(((own, type_),), lambda c: called(call.name, c[0]))
+        return Split(((own, type_),), lambda c: called(call.name, c[0]), (_LEAST[call.name],))
     if len(types) != 1:
         return None
     if call.name in _BITS and type_ in _WHOLE:
-        return Split(((own, type_),), lambda c: called(call.name, c[0]))
+        return Split(((own, type_),), lambda c: called(call.name, c[0]), (call.name,))
     if call.name in _SUMS:
         summed = type_of(called("sum", call.arguments[0]))
-        return Split(((own, summed),), lambda c: _sum(c[0], summed)) if summed is not None else None
+        return Split(((own, summed),), lambda c: _sum(c[0], summed), ("sum",)) if summed is not None else None
     if call.name in _LISTS:
         return Split(((own, f"array<{type_}>"),), lambda c: called("flatten", called("collect_list", c[0])))
     if call.name == "collect_set" and (type_ in _EXACT or decimal_of(type_) is not None):
@@ -204,7 +220,7 @@ def split_of(call: Call, type_of: TypeOf) -> Split | None:
     if call.name in _VARIANCES and _is_number(type_):
         count, mean, variance = _moments(call, type_)
         partials = ((count, "bigint"), (mean, "double"), (variance, "double"))
-        return Split(partials, lambda c: _spread(_VARIANCES[call.name], c))
+        return Split(partials, lambda c: _spread(_VARIANCES[call.name], c), _MOMENT_KINDS)
     return _average(call, type_, type_of) if call.name in _AVERAGES else None
 
 
@@ -316,7 +332,7 @@ def _average(call: Call, type_: str, type_of: TypeOf) -> Split | None:
     counted = call.like("count", argument), "bigint"
     if type_ in _WHOLE or type_ in REAL:
         summed = call.like("sum", _real(argument, type_)), "double"
-        return Split((summed, counted), lambda c: _mean(c[0], c[1]))
+        return Split((summed, counted), lambda c: _mean(c[0], c[1]), ("sum", "count"))
     digits, result = decimal_of(type_), type_of(called("avg", argument))
     sum_type = type_of(called("sum", argument))
     if digits is None or result is None or sum_type is None:
@@ -327,9 +343,8 @@ def _average(call: Call, type_: str, type_of: TypeOf) -> Split | None:
         return None
     assert sum_type is not None
     whole: tuple[str, str, int, int] = (sum_type, result, scale, count_digits)
-    return Split(
-        ((call.like("sum", _unfolded(argument)), sum_type), counted), lambda c: _decimal_average(c[0], c[1], *whole)
-    )
+    partials = (call.like("sum", _unfolded(argument)), sum_type), counted
+    return Split(partials, lambda c: _decimal_average(c[0], c[1], *whole), ("sum", "count"))
 
 
 def _real(argument: exp.Expr, type_: str | None) -> exp.Expr:

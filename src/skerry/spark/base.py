@@ -315,7 +315,7 @@ class SessionEngine(ABC):
 
     def _unread(self, table: str, error: BaseException, where: str = "") -> SkerryError:
         process = self._engine_process()
-        if process is not None:  # an error may be the first to show that it has ended: whoever is next is to have another
+        if process is not None:  # an error may be the first to show that it has ended: the next job needs another
             process.how_ended(0)
         # It is asked for again and again, and each time its member says so in a line.
         trace.emit(trace.TableUnread(table, type(error).__name__), self._cause(error))

@@ -153,7 +153,7 @@ def make_files(root: Path, scale: float, *, with_nasty: bool = True) -> Files:
 
 @contextmanager
 def clusters(
-    files: Files, shapes: Iterable[Shape], engine: Engine | None = None
+    files: Files, shapes: Iterable[Shape], engine: Engine | None = None, limits: Mapping[str, int | float] | None = None
 ) -> Iterator[Mapping[str, LocalCluster]]:
     """A cluster of each shape over these files; all share one engine."""
     found = {}
@@ -163,7 +163,14 @@ def clusters(
             path = files.root / f"{shape.name}.yaml"
             tables = tuple(files.placed(shape))
             write_config(
-                path, files.root, tables, sites=shape.data_members, lite=shape.lite, links=shape.links, spark=spark
+                path,
+                files.root,
+                tables,
+                sites=shape.data_members,
+                lite=shape.lite,
+                links=shape.links,
+                spark=spark,
+                limits=limits,
             )
             found[shape.name] = stack.enter_context(LocalCluster(str(path), engine=engine))
         yield found

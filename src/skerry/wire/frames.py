@@ -27,7 +27,7 @@ BATCH = KIND_OF[Batch]
 _PAGE = KIND_OF[ClientPage]
 _ROWS = KIND_OF[ClientRows]
 # Control messages that are numbered, acked and resent: all of section 2 but the heartbeats.
-NUMBERED = frozenset(kind for kind in KINDS if 12 <= kind < 40 or 50 <= kind < 60 or 100 <= kind < 120)
+NUMBERED = frozenset(kind for kind in KINDS if 12 <= kind < 40 or 50 <= kind < 60 or 100 <= kind < 140)
 
 _SEQ = struct.Struct(">Q")
 _HEAD32 = struct.Struct(">BI")  # a msgpack type byte and a 32-bit length

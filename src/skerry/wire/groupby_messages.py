@@ -1,11 +1,11 @@
-"""The messages of an elastic group-by (docs/protocol.md, 16). They have no numbers yet: no shell speaks them.
+"""The messages of an elastic group-by (docs/protocol.md, 16).
 
 Who sent one is known by its connection. Each may come twice, late, or after its answer; none is a difference.
 """
 
 from __future__ import annotations
 
-from skerry.model.ids import GroupById
+from skerry.model.ids import GroupById, QueryId
 from skerry.model.ranges import RoutingTable
 from skerry.wire.messages import Failure, Message
 
@@ -139,6 +139,21 @@ class Ended(Message, frozen=True):
     """Nothing is left here."""
 
     group: GroupById
+
+
+# --- to the query's initiator --------------------------------------------------------------------
+class Grown(Message, frozen=True):
+    """What this member's part of the group-by came to, as EXPLAIN ANALYZE shows it. The manager's has `recruits`
+    and `splits`; `epoch` is the newest table that its worker knew, 0 if it was none."""
+
+    query: QueryId
+    member: str
+    fragment: int
+    recruits: int
+    epoch: int
+    splits: int
+    rows_forwarded: int
+    spilled_bytes: int
 
 
 FromManager = Recruit | Dismiss | HandOver | Spill | Redirect | Finish | Give | End

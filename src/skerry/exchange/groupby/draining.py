@@ -62,9 +62,10 @@ class Taken:
         self.weight = sum(map(rows.weight_of, in_memory)) + sum(each.weight for each in on_disk)
         self.rows = sum(piece.num_rows for piece in in_memory) + sum(each.rows for each in on_disk)
         self._counted = Counted(count)
-        self._hold()
+        self._counted.hold(sum(piece.nbytes for piece in in_memory))
 
     def poll(self) -> Polled:
+        """Small pieces are put together: each bucket has one."""
         while not self._pieces:
             if self._source is None:
                 if not self._disk:
@@ -74,13 +75,23 @@ class Taken:
             if isinstance(polled, Signal):
                 self._source = None
             else:
-                self._pieces.append(polled)
-        part = first_part(self._pieces[0], self._sizes.rows, self._sizes.size_bytes)
-        rest = self._pieces.popleft().slice(part.num_rows)
+                self._add(polled)
+        pieces: list[pa.RecordBatch] = []
+        rows = size_bytes = 0
+        while self._pieces and rows < self._sizes.rows and size_bytes < self._sizes.size_bytes:
+            pieces.append(self._pieces.popleft())
+            rows, size_bytes = rows + pieces[-1].num_rows, size_bytes + pieces[-1].nbytes
+        whole = pieces[0] if len(pieces) == 1 else pa.concat_batches(pieces)
+        part = first_part(whole, self._sizes.rows, self._sizes.size_bytes)
+        rest = whole.slice(part.num_rows)
+        self._counted.hold(self._counted.held_bytes - size_bytes)
         if rest.num_rows:
-            self._pieces.appendleft(rest)
-        self._hold()
+            self._add(rest, is_first=True)
         return self._rows.given(part)
+
+    def _add(self, piece: pa.RecordBatch, *, is_first: bool = False) -> None:
+        (self._pieces.appendleft if is_first else self._pieces.append)(piece)
+        self._counted.hold(self._counted.held_bytes + piece.nbytes)
 
     def close(self) -> None:
         """Nobody will poll again."""
@@ -89,10 +100,7 @@ class Taken:
             each.close()
         self._disk.clear()
         self._source = None
-        self._hold()
-
-    def _hold(self) -> None:
-        self._counted.hold(sum(piece.nbytes for piece in self._pieces))
+        self._counted.hold(0)
 
 
 class Groups:
@@ -122,10 +130,17 @@ class Groups:
 
 
 class Drain:
-    """All rows of a state, merged: bucket by bucket. Without hash and weight."""
+    """All rows of a state, merged: bucket by bucket, as `finished` makes them of one row a group."""
 
-    def __init__(self, folding: Folding, groups: Groups, buckets: Buckets, sizes: Sizes, counted: Counted) -> None:
-        self._folding = folding
+    def __init__(
+        self,
+        finished: Callable[[pa.RecordBatch], pa.RecordBatch],
+        groups: Groups,
+        buckets: Buckets,
+        sizes: Sizes,
+        counted: Counted,
+    ) -> None:
+        self._finished = finished
         self._groups = groups
         self._buckets = buckets
         self._sizes = sizes
@@ -158,7 +173,7 @@ class Drain:
         if not pieces:
             return None
         self._counted.hold(self._buckets.size_bytes + size_bytes)
-        return self._folding.finished(pieces[0] if len(pieces) == 1 else pa.concat_batches(pieces))
+        return self._finished(pieces[0] if len(pieces) == 1 else pa.concat_batches(pieces))
 
 
 class SortedDrain:

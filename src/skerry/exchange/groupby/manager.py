@@ -118,6 +118,15 @@ class ManagerCore:
         return self._growth.splits
 
     @property
+    def recruits(self) -> int:
+        return len(self._growth.workers) - 1
+
+    @property
+    def unended(self) -> frozenset[str]:
+        """Who is being told of the end."""
+        return frozenset(self._unended)
+
+    @property
     def deadline(self) -> float | None:
         """When `tick` has something to do."""
         if self.phase is ManagerPhase.OVER:

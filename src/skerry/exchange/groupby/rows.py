@@ -1,8 +1,7 @@
 """The partial rows of a group-by: keys, partial aggregates, a hash of the keys, and a weight.
 
 The hash has 64 bits, taken without a sign; the sender makes it, and keys that Spark calls equal must have the same. The
-weight is the number of sent rows that a row is made of, so that nothing is lost or doubled unseen. No query reaches
-this yet: nothing but tests and `bench/fold.py` uses this folder's state.
+weight is the number of sent rows that a row is made of, so that nothing is lost or doubled unseen.
 """
 
 from __future__ import annotations
@@ -43,6 +42,12 @@ _PROVEN: dict[str, Callable[[pa.DataType], bool]] = {
     **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), pa.types.is_signed_integer),
     **dict.fromkeys(("centre", "spread"), pa.types.is_float64),
 }
+
+
+def total(weights: pa.Array) -> int:
+    # Halves apart: a peer's weights may be anything.
+    numbers = weights.to_numpy()
+    return (int((numbers >> 32).sum()) << 32) + int((numbers & 0xFFFFFFFF).sum())
 
 
 class PartialRows:
@@ -103,9 +108,7 @@ class PartialRows:
         return found
 
     def weight_of(self, rows: pa.RecordBatch) -> int:
-        # Halves apart: a peer's weights may be anything.
-        weights = rows.column(self.weight).to_numpy()
-        return (int((weights >> 32).sum()) << 32) + int((weights & 0xFFFFFFFF).sum())
+        return total(rows.column(self.weight))
 
     def sort_keys(self, order: Sequence[SortKey]) -> tuple[SortKey, ...]:
         """Of the kept columns: those of `order`, which are keys in the rows that come, then all other keys."""

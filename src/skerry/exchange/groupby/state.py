@@ -1,7 +1,6 @@
 """The state of a group-by at one member: partial rows in hash buckets, within a budget of memory.
 
-It grows until its owner takes a range of it away for another member, or says that it may go to disk. No query reaches
-this yet: nothing but tests and `bench/fold.py` uses it.
+It grows until its owner takes a range of it away for another member, or says that it may go to disk.
 """
 
 from __future__ import annotations
@@ -165,14 +164,21 @@ class State:
 
         SqlError, at a poll, where a sum does not fit its type.
         """
-        self._refuse_after_drain()
-        self._is_drained = True
-        groups = Groups(self._folding, self._buckets, self._spill, int(self._budget_bytes * FOLD_BACK_SHARE))
+        groups = self._all_groups()
         if order is None:
-            return Drain(self._folding, groups, self._buckets, self._sizes, self._counted)
+            return Drain(self._folding.finished, groups, self._buckets, self._sizes, self._counted)
         keys, head_bytes = self._rows.sort_keys(order), int(self._budget_bytes * FOLD_INTAKE_SHARE)
         parts = self._folding, groups, self._buckets, self._spill
         return SortedDrain(*parts, keys, self._sizes, self._counted, head_bytes)
+
+    def drain_partial(self) -> Drain:
+        """The result, once, as rows that another state could fold: one a group. Raises as `drain`."""
+        return Drain(self._rows.given, self._all_groups(), self._buckets, self._sizes, self._counted)
+
+    def _all_groups(self) -> Groups:
+        self._refuse_after_drain()
+        self._is_drained = True
+        return Groups(self._folding, self._buckets, self._spill, int(self._budget_bytes * FOLD_BACK_SHARE))
 
     def close(self) -> None:
         """Give back all that it holds, in memory and on disk; of what was taken, the part on disk."""

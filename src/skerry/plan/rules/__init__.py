@@ -52,6 +52,7 @@ NAMES = tuple(rule.name for rule in RULES)
 STRATEGIES = ("cost", "bottom-up")
 ROOTS = ("anywhere", "initiator")
 BASELINES = ("scans", "tables")
+GROUP_BYS = ("merge", "elastic")
 
 
 class Rules(msgspec.Struct, frozen=True):
@@ -60,6 +61,8 @@ class Rules(msgspec.Struct, frozen=True):
     baseline: "scans" (columns and filters are pushed to the tables) or "tables" (whole tables travel).
     Where egress rules forbid what costs least, `aggregates_always` groups at every part whatever that costs, and
     `root_at` names the member that runs the part of the query that is not cut.
+    group_by: how groups of several parts are merged: at one place ("merge"), or by a group-by that grows over members
+    ("elastic"), wherever there can be one.
     """
 
     on: frozenset[str] = frozenset(NAMES)
@@ -68,6 +71,7 @@ class Rules(msgspec.Struct, frozen=True):
     baseline: str = "scans"
     aggregates_always: bool = False
     root_at: str = ""
+    group_by: str = "merge"
 
     def has(self, name: str) -> bool:
         assert name in NAMES, f"no rule {name}"

@@ -43,7 +43,9 @@ class MemberMerge:
 class SiteMerge:
     """`partial` runs at every part and gives `columns`; `final` reads them from the scan, as if it were a table.
 
-    others: scans that `partial` joins with the part.
+    others: scans that `partial` joins with the part. The first `keys` columns are what the block groups by (0 if it
+    groups in several ways), the first `grouped` what its partial rows are: values that count once are among them.
+    `steps` merge the others into partial rows again, None if a member cannot.
     """
 
     scan: str
@@ -51,6 +53,9 @@ class SiteMerge:
     partial: exp.Select
     columns: tuple[Column, ...]
     final: exp.Expr
+    keys: int = 0
+    grouped: int = 0
+    steps: tuple[MergeStep, ...] | None = None
 
 
 # --- in the member -------------------------------------------------------------------------------------
@@ -152,6 +157,7 @@ class _Splitter:
         # Of what is grouped by, and of partial aggregates.
         self._places: dict[tuple[object, ...], int] = {}
         self._partial_places: dict[tuple[object, ...], int] = {}
+        self._steps: list[tuple[MergeStep, ...] | None] = []
         self._aliases = {item.alias.lower() for item in block.select.expressions if isinstance(item, exp.Alias)}
 
     def merge(self, shape: Shape | None) -> SiteMerge:
@@ -178,7 +184,10 @@ class _Splitter:
                 final.set(clause, self._above(select.args[clause]))
         named = final if self._is_named() or is_operand(select) else self._with_names(final, shape)
         columns = tuple(Column(self._name(place), type_) for place, (_, type_) in enumerate(self._listed))
-        return SiteMerge(block.scan, block.others, self._partial(), columns, named)
+        steps = [step for found in self._steps if found is not None for step in found]
+        merged = None if None in self._steps else tuple(dict.fromkeys(steps))
+        keys = len(block.keys) if not block.has_sets else 0
+        return SiteMerge(block.scan, block.others, self._partial(), columns, named, keys, self._grouped, merged)
 
     def _partial(self) -> exp.Select:
         items = [exp.alias_(as_said(value, type_), self._name(at)) for at, (value, type_) in enumerate(self._listed)]
@@ -236,13 +245,15 @@ class _Splitter:
         split = split_of(call, self._block.type_of)
         if split is not None:
             # In brackets, as the call was one operand.
-            merged = split.merged([self._column(self._partial_place(*each)) for each in split.partials])
+            places = [self._partial_place(*each) for each in split.partials]
+            self._steps.append(split.steps(places))
+            merged = split.merged([self._column(place) for place in places])
             return exp.Paren(this=merged) if isinstance(merged, exp.Binary) else merged
         values = distinct_of(call, self._block.type_of)
         if values is None:
             raise _Unsplit
-        places = [self._place(value) for value in values]
-        arguments = [self._column(place) for place in places if place is not None]
+        known = [self._place(value) for value in values]
+        arguments = [self._column(place) for place in known if place is not None]
         assert len(arguments) == len(values)
         arguments += [each.copy() for each in call.arguments[len(values) :]]
         return called(call.name, *([exp.Distinct(expressions=arguments)] if call.is_distinct else arguments))
