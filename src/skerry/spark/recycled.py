@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
@@ -85,6 +85,14 @@ class RecycledSail:
             # A cancel that came before is known here. One that comes now reaches this Sail, which is in use.
             self._tags.refuse_cancelled(job.tag)
             return sail.run(job, on_schema)
+
+    def keeps(self, job: Job) -> bool:
+        return False
+
+    def run_together(
+        self, jobs: Sequence[Job], on_schemas: Sequence[Callable[[Schema], None]]
+    ) -> Sequence[JobResult | None]:
+        return [None] * len(jobs)
 
     def cancel(self, tag: str) -> None:
         self._tags.cancel(tag)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 import pyarrow as pa
@@ -277,6 +277,14 @@ class Thread:
         spec = SourceSpec(edge, SCHEMA.arrow, LIMITS)
         batches = [batch for number in range(edge.partitions) for batch in read_share(spec, number)]
         return JobResult(table=pa.Table.from_batches(batches, ARROW))
+
+    def keeps(self, job: Job) -> bool:
+        return False
+
+    def run_together(
+        self, jobs: Sequence[Job], on_schemas: Sequence[Callable[[Schema], None]]
+    ) -> Sequence[JobResult | None]:
+        return [None] * len(jobs)
 
     def cancel(self, tag: str) -> None: ...
     def start(self) -> None: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -65,6 +65,14 @@ class Spark:
             return JobResult(table=pa.Table.from_pylist([row]))
         finally:
             self.running.discard(job.tag)
+
+    def keeps(self, job: Job) -> bool:
+        return False
+
+    def run_together(
+        self, jobs: Sequence[Job], on_schemas: Sequence[Callable[[Schema], None]]
+    ) -> Sequence[JobResult | None]:
+        return [None] * len(jobs)
 
     def cancel(self, tag: str) -> None:
         self.cancelled.add(tag)
