@@ -197,12 +197,15 @@ class SimEngine:
         """What ends one ends all. Some tell of their columns, and then are to be run by themselves in spite of that."""
         if len({job.query for job in jobs}) > 1 or len(jobs) < 2:
             self.cluster.violated(f"{[job.tag for job in jobs]} were run together")
-        try:
-            results = await _together([self._run(caller, *each) for each in zip(jobs, on_schemas, strict=True)])
-        except SiteError:
+        runs = [asyncio.ensure_future(self._run(caller, *each)) for each in zip(jobs, on_schemas, strict=True)]
+        await asyncio.wait(runs, return_when=asyncio.FIRST_EXCEPTION)
+        for job in jobs:
+            self.cancel(job.tag)
+        await asyncio.wait(runs)
+        if [run for run in runs if run.exception() is not None]:
             return [None] * len(jobs)
         random = Random(f"{self._seed} together {jobs[0].tag}")
-        return [None if random.random() < 0.2 else result for result in results]
+        return [None if random.random() < 0.2 else run.result() for run in runs]
 
     async def _job(self, job: Job, announce: Callable[[], None], random: Random) -> JobResult:
         words = dict(word.partition("=")[::2] for word in job.sql.split("'")[1].split())

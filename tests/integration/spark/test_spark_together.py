@@ -155,10 +155,11 @@ def test_one_that_fails_lets_each_say_what_is_wrong(
 
 def test_a_cancel_of_one_ends_all(spark_engine: ClassicEngine, table: TableFiles) -> None:
     # Quick, until its file has another row.
-    long = "SELECT count(r % 7) AS n FROM (SELECT explode(sequence(1, k)) AS r FROM leaf), leaf, leaf AS l, leaf AS m"
+    few = "SELECT k, explode(sequence(1, k)) AS a FROM leaf"
+    long = f"SELECT count(b % 7) AS n FROM (SELECT explode(sequence(a - a + 1, k)) AS b FROM ({few}))"
     jobs = [job("SELECT k FROM leaf", table), job(long, table)]
     kept(spark_engine, jobs)
-    slow = ROWS.slice(0, 1).set_column(0, "k", pa.array([100_000_000], pa.int64()))
+    slow = ROWS.slice(0, 1).set_column(0, "k", pa.array([1_000_000], pa.int64()))
     pq.write_table(slow, table.files[0])
     jobs = again(jobs)
     with ThreadPoolExecutor(1) as pool:
