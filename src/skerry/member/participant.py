@@ -176,7 +176,7 @@ class Participant:
         assert around.engine is not None
         fragments = (running.fragment for running in self._fragments.values())
         run = functools.partial(around.jobs.run, around.engine.run_together)
-        return Together(fragments, around.limits.small_edge_wait_s, run)
+        return Together(fragments, around.limits.small_edge_wait_s, run, self._own)
 
     async def _run_job(self, running: Running, fragment: SparkFragment) -> None:
         # What is read of our own tables stays as it is until the job has ended.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from skerry.model.fragment import Fragment, SparkFragment, TableLeaf
@@ -12,6 +12,7 @@ from skerry.spark.engine import Job, JobResult
 
 OnSchema = Callable[[Schema], None]
 Run = Callable[[Sequence[Job], Sequence[OnSchema]], Awaitable[Sequence[JobResult | None]]]
+Own = Callable[[Coroutine[None, None, None]], asyncio.Task[None]]
 
 
 def may_share(fragment: Fragment) -> bool:
@@ -25,15 +26,20 @@ def may_share(fragment: Fragment) -> bool:
 
 
 class Together:
-    """Waits, not for long, until each fragment that may share has come or said that it does not."""
+    """Waits, not for long, until each fragment that may share has come or said that it does not.
 
-    def __init__(self, fragments: Iterable[Fragment], wait_s: float, run: Run) -> None:
+    `own` begins the task that runs them: it may outlast each fragment that waits for it.
+    """
+
+    def __init__(self, fragments: Iterable[Fragment], wait_s: float, run: Run, own: Own) -> None:
         self._awaited = {fragment.id for fragment in fragments if may_share(fragment)}
         self._wait_s = wait_s
         self._run = run
+        self._own = own
         self._came: dict[int, tuple[Job, OnSchema]] = {}
         self._is_over = asyncio.Event()
-        self._results: asyncio.Task[dict[int, JobResult | None]] | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._results: dict[int, JobResult | None] = {}
 
     @contextmanager
     def awaited(self, fragment: int) -> Iterator[None]:
@@ -66,11 +72,11 @@ class Together:
 
     async def result(self, fragment: int) -> JobResult | None:
         """What it gave, together with the others; None if it is to be run by itself."""
-        if self._results is None:
-            self._results = asyncio.ensure_future(self._run_all(dict(self._came)))
-        results = await asyncio.shield(self._results)  # one that ends does not end the others
-        return results[fragment]
+        if self._running is None:
+            self._running = self._own(self._run_all(dict(self._came)))
+        await asyncio.shield(self._running)  # one that ends does not end the others
+        return self._results.pop(fragment)
 
-    async def _run_all(self, came: dict[int, tuple[Job, OnSchema]]) -> dict[int, JobResult | None]:
+    async def _run_all(self, came: dict[int, tuple[Job, OnSchema]]) -> None:
         jobs, on_schemas = zip(*came.values(), strict=True)
-        return dict(zip(came, await self._run(jobs, on_schemas), strict=True))
+        self._results = dict(zip(came, await self._run(jobs, on_schemas), strict=True))

@@ -76,7 +76,7 @@ def in_loop(work: Callable[[Ran], Coroutine[Any, Any, None]]) -> None:
 
 def test_all_that_come_are_one_run() -> None:
     async def work(ran: Ran) -> None:
-        together = Together(scans(3), 60, ran)
+        together = Together(scans(3), 60, ran, asyncio.ensure_future)
         assert await asyncio.gather(*(run(together, n) for n in (1, 2, 3))) == [["tag-1"], None, ["tag-3"]]
         assert ran.tags == [["tag-1", "tag-2", "tag-3"]]
 
@@ -85,7 +85,7 @@ def test_all_that_come_are_one_run() -> None:
 
 def test_who_does_not_come_is_not_awaited() -> None:
     async def work(ran: Ran) -> None:
-        together = Together(scans(4), 60, ran)
+        together = Together(scans(4), 60, ran, asyncio.ensure_future)
         alone = asyncio.create_task(stay_alone(together, 2, ran.is_over))
         assert await asyncio.gather(run(together, 1), run(together, 3), leave(together, 4)) == [["tag-1"], None, "left"]
         assert ran.tags == [["tag-1", "tag-3"]]
@@ -97,10 +97,10 @@ def test_who_does_not_come_is_not_awaited() -> None:
 
 def test_one_alone_is_not_shared() -> None:
     async def work(ran: Ran) -> None:
-        together = Together(scans(2), 60, ran)
+        together = Together(scans(2), 60, ran, asyncio.ensure_future)
         assert await asyncio.gather(run(together, 1), leave(together, 2)) == ["alone", "left"]
-        assert await run(Together(scans(1), 60, ran), 1) == "alone"
-        assert await run(Together([], 60, ran), 1) == "alone"  # its output would hold more than a page
+        assert await run(Together(scans(1), 60, ran, asyncio.ensure_future), 1) == "alone"
+        assert await run(Together([], 60, ran, asyncio.ensure_future), 1) == "alone"  # its output would hold more than a page
         assert ran.tags == []
 
     in_loop(work)
@@ -108,7 +108,7 @@ def test_one_alone_is_not_shared() -> None:
 
 def test_nobody_waits_long() -> None:
     async def work(ran: Ran) -> None:
-        together = Together(scans(3), 0.01, ran)
+        together = Together(scans(3), 0.01, ran, asyncio.ensure_future)
         assert await asyncio.gather(run(together, 1), run(together, 2)) == [["tag-1"], None]
         assert await run(together, 3) == "alone"
         assert ran.tags == [["tag-1", "tag-2"]]
@@ -118,7 +118,7 @@ def test_nobody_waits_long() -> None:
 
 def test_one_that_ends_meanwhile_neither_runs_nor_ends_the_others() -> None:
     async def work(ran: Ran) -> None:
-        together = Together(scans(4), 60, ran)
+        together = Together(scans(4), 60, ran, asyncio.ensure_future)
         ran.held.clear()
         first, second, third = (asyncio.create_task(run(together, n)) for n in (1, 2, 3))
         await asyncio.sleep(0)
