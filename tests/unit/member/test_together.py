@@ -100,7 +100,8 @@ def test_one_alone_is_not_shared() -> None:
         together = Together(scans(2), 60, ran, asyncio.ensure_future)
         assert await asyncio.gather(run(together, 1), leave(together, 2)) == ["alone", "left"]
         assert await run(Together(scans(1), 60, ran, asyncio.ensure_future), 1) == "alone"
-        assert await run(Together([], 60, ran, asyncio.ensure_future), 1) == "alone"  # its output would hold more than a page
+        # Its output would hold more than a page.
+        assert await run(Together([], 60, ran, asyncio.ensure_future), 1) == "alone"
         assert ran.tags == []
 
     in_loop(work)
