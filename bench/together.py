@@ -7,6 +7,7 @@ apart by a number, each with its row in a struct.
 from __future__ import annotations
 
 import itertools
+import multiprocessing
 import os
 import statistics
 from collections.abc import Callable, Sequence
@@ -39,19 +40,24 @@ def run(options: Options) -> Report:
     """A bar for Spark alone: Sail does not run jobs together, and its samples say why."""
     samples: Samples = {}
     for name in options.engines:
-        conf = {} if name == "sail" else {"spark.driver.memory": options.heap}
-        engine = start_engine(SparkSettings(sail=name == "sail", conf=conf))
-        try:
-            with ThreadPoolExecutor(len(SCANS)) as pool:
-                samples[name] = _measured(_ways(engine, name, pool, options.scale), options.rounds)
-        finally:
-            engine.stop()
+        with multiprocessing.get_context("spawn").Pool(1) as process:  # one that had a Sail can start no JVM
+            samples[name] = process.apply(_on_engine, (name, options))
     ratios = {
         name: statistics.median(each[TOGETHER]) / statistics.median(each[APART]) for name, each in samples.items()
     }
     bars = [Bar("spark", ratios["spark"], 1.0)] if "spark" in ratios else []
     notes = [f"{name}: {each[APART]} and {each[TOGETHER]}" for name, each in _least(samples).items()]
     return Report("together", "four small scans", "milliseconds of processor time", samples, bars, options, notes)
+
+
+def _on_engine(name: str, options: Options) -> dict[str, list[float]]:
+    conf = {} if name == "sail" else {"spark.driver.memory": options.heap}
+    engine = start_engine(SparkSettings(sail=name == "sail", conf=conf))
+    try:
+        with ThreadPoolExecutor(len(SCANS)) as pool:
+            return _measured(_ways(engine, name, pool, options.scale), options.rounds)
+    finally:
+        engine.stop()
 
 
 def _ways(engine: Engine, name: str, pool: ThreadPoolExecutor, scale: float) -> dict[str, Callable[[], list[int]]]:

@@ -21,7 +21,7 @@ from skerry.model.errors import EngineEnded, SiteError, SkerryError, SqlError
 from skerry.model.limits import ENGINE_GONE_S, ERROR_CHAIN, RESTART_FIRST_S, RESTART_MAX_S, SPARK_SCHEMAS
 from skerry.model.results import Schema
 from skerry.model.table import Column
-from skerry.spark.engine import EdgeInput, Job, JobResult, SlotPool, TableFiles
+from skerry.spark.engine import EdgeInput, Job, JobResult, OneByOne, SlotPool, TableFiles
 from skerry.spark.failures import SPARK_ERRORS, condition_of, first_words, is_lost, silence_spark, translate
 from skerry.spark.literals import to_literal
 from skerry.spark.settings import SparkSettings, core_count
@@ -48,7 +48,7 @@ class Process(Protocol):
         ...
 
 
-class SessionEngine(ABC):
+class SessionEngine(OneByOne, ABC):
     """An Engine over one SparkSession."""
 
     name = "Spark"  # in messages
@@ -240,14 +240,6 @@ class SessionEngine(ABC):
                 if not job.is_optional and not isinstance(error, SkerryError):
                     trace.emit(_failed(job, error), error)
                 raise translate(error, names, engine=self.name) from error
-
-    def keeps(self, job: Job) -> bool:
-        return False
-
-    def run_together(
-        self, jobs: Sequence[Job], on_schemas: Sequence[Callable[[Schema], None]]
-    ) -> Sequence[JobResult | None]:
-        return [None] * len(jobs)
 
     def cancel(self, tag: str) -> None:
         self._tags.cancel(tag)

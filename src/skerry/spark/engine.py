@@ -193,3 +193,15 @@ class Engine(Protocol):
         ...
 
     def leftovers(self) -> list[str]: ...
+
+
+class OneByOne:
+    """Of an engine that runs no jobs together."""
+
+    def keeps(self, job: Job) -> bool:
+        return False
+
+    def run_together(
+        self, jobs: Sequence[Job], on_schemas: Sequence[Callable[[Schema], None]]
+    ) -> Sequence[JobResult | None]:
+        return [None] * len(jobs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
@@ -15,14 +15,14 @@ from skerry.model.errors import SiteError
 from skerry.model.limits import RESTART_MAX_S, SAIL_HELD_UP_S
 from skerry.model.results import Schema
 from skerry.model.table import Column
-from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
+from skerry.spark.engine import Job, JobResult, OneByOne, SlotPool, TableFiles
 from skerry.spark.sail import SailEngine
 from skerry.spark.settings import SparkSettings
 from skerry.spark.suspects import Suspects
 from skerry.spark.tags import Tags
 
 
-class RecycledSail:
+class RecycledSail(OneByOne):
     """An Engine over the current Sail, and at most one before it whose last jobs still run.
 
     A job stays with the Sail that it began with, whose process, session, views and tags are its own. Statements under
@@ -85,14 +85,6 @@ class RecycledSail:
             # A cancel that came before is known here. One that comes now reaches this Sail, which is in use.
             self._tags.refuse_cancelled(job.tag)
             return sail.run(job, on_schema)
-
-    def keeps(self, job: Job) -> bool:
-        return False
-
-    def run_together(
-        self, jobs: Sequence[Job], on_schemas: Sequence[Callable[[Schema], None]]
-    ) -> Sequence[JobResult | None]:
-        return [None] * len(jobs)
 
     def cancel(self, tag: str) -> None:
         self._tags.cancel(tag)

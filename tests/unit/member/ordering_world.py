@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 import pyarrow as pa
@@ -25,7 +25,7 @@ from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
 from skerry.model.results import Schema
 from skerry.model.table import Column
-from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
+from skerry.spark.engine import Job, JobResult, OneByOne, SlotPool, TableFiles
 from skerry.spark.slots import Slots
 from skerry.spark.source import SourceSpec, read_share
 from skerry.testing.ports import free_ports
@@ -259,7 +259,7 @@ class Bergen:
             await connection.wait_closed()
 
 
-class Thread:
+class Thread(OneByOne):
     """An engine that gives back the rows of its edge. It needs no cancel: the member cuts the tasks' connections."""
 
     cores = 1
@@ -277,14 +277,6 @@ class Thread:
         spec = SourceSpec(edge, SCHEMA.arrow, LIMITS)
         batches = [batch for number in range(edge.partitions) for batch in read_share(spec, number)]
         return JobResult(table=pa.Table.from_batches(batches, ARROW))
-
-    def keeps(self, job: Job) -> bool:
-        return False
-
-    def run_together(
-        self, jobs: Sequence[Job], on_schemas: Sequence[Callable[[Schema], None]]
-    ) -> Sequence[JobResult | None]:
-        return [None] * len(jobs)
 
     def cancel(self, tag: str) -> None: ...
     def start(self) -> None: ...

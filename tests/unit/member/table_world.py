@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from skerry.model.errors import Cancelled, SkerryError
 from skerry.model.results import Schema
 from skerry.model.table import Column, ColumnStats, PartStats
 from skerry.plan.observed import Observed
-from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
+from skerry.spark.engine import Job, JobResult, OneByOne, SlotPool, TableFiles
 
 COLUMNS = (Column("k", "int"), Column("s", "string"))
 FOUND = {"k": {"nulls": 0, "ndv": 3, "low": "1", "high": "3"}, "s": {"nulls": 1, "ndv": 2, "low": "a", "high": "b"}}
@@ -28,7 +28,7 @@ ROWS = 3
 DEADLINE_S = 60.0
 
 
-class Spark:
+class Spark(OneByOne):
     """Answers all jobs alike, once `gate` is open; a cancel ends those that wait for it."""
 
     cores = 1
@@ -65,14 +65,6 @@ class Spark:
             return JobResult(table=pa.Table.from_pylist([row]))
         finally:
             self.running.discard(job.tag)
-
-    def keeps(self, job: Job) -> bool:
-        return False
-
-    def run_together(
-        self, jobs: Sequence[Job], on_schemas: Sequence[Callable[[Schema], None]]
-    ) -> Sequence[JobResult | None]:
-        return [None] * len(jobs)
 
     def cancel(self, tag: str) -> None:
         self.cancelled.add(tag)
