@@ -21,6 +21,7 @@ NAMES = (
     "large",
     "wan",
     "star",
+    "together",
     "planning",
     "store",
     "writes",
@@ -33,12 +34,12 @@ def main() -> int:
     """Exit status 1 when a bar was missed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Ratios against bare PySpark, in one run.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one or more of {', '.join(NAMES)} (default: all)")
-    parser.add_argument("--scale", type=float, help=f"TPC-H scale (default: {SCALE:g}; star {STAR_SCALE:g})")
+    parser.add_argument("--scale", type=float, help=f"TPC-H scale (default: {SCALE:g}; star, together {STAR_SCALE:g})")
     parser.add_argument("--rounds", type=int, default=7, help="measured rounds, at least 5 for a median (default: 7)")
     parser.add_argument("--heap", default="2g", help="Spark's heap (default: 2g)")
     parser.add_argument("--shaped", action="store_true", help="wan: times on links of 100 Mbit/s too (needs root)")
     parser.add_argument("--locked", action="store_true", help="overhead, clients, fetch: with users and rights")
-    parser.add_argument("--engine", choices=ENGINES, help="star: on this engine only (default: on both)")
+    parser.add_argument("--engine", choices=ENGINES, help="star, together: on this engine only (default: on both)")
     parser.add_argument(
         "--only", nargs="+", default=(), metavar="SECTION", help="writes: these sections (default: all)"
     )
@@ -50,7 +51,7 @@ def main() -> int:
     engines = (chosen.engine,) if chosen.engine else ENGINES
     reports: list[Report] = []
     for name in chosen.names or NAMES:
-        scale = chosen.scale or (STAR_SCALE if name == "star" else SCALE)
+        scale = chosen.scale or (STAR_SCALE if name in ("star", "together") else SCALE)
         options = Options(scale, chosen.rounds, chosen.heap, chosen.shaped, chosen.locked, engines, tuple(chosen.only))
         report = importlib.import_module(f"bench.{name}").run(options)
         publish(report)

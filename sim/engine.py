@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -154,6 +154,14 @@ class SimEngine:
     def run(self, job: Job, on_schema: Callable[[Schema], None]) -> JobResult:
         raise AssertionError("the loop runs jobs: see in_loop")
 
+    def keeps(self, job: Job) -> bool:
+        return job.sink is None and not job.edges and Random(f"{self._seed} keeps {job.tag}").random() < 0.8
+
+    def run_together(
+        self, jobs: Sequence[Job], on_schemas: Sequence[Callable[[Schema], None]]
+    ) -> Sequence[JobResult | None]:
+        raise AssertionError("the loop runs jobs: see in_loop")
+
     def cancel(self, tag: str) -> None:
         running = self.jobs.get(tag)
         if running is not None:
@@ -176,10 +184,11 @@ class SimEngine:
 
     def in_loop(self, name: str, arguments: tuple[Any, ...], future: asyncio.Future[Any]) -> bool:
         """Blocking calls as tasks of Spark's own process; False for those that are quick."""
-        if name not in ("run", "cancel"):
+        works: dict[str, Callable[..., Any]] = {"run": self._run, "run_together": self._run_together}
+        if name not in (*works, "cancel"):
             return False
         caller = contextvars.copy_context()
-        work = self._run(caller, *arguments) if name == "run" else self._cancel(*arguments)
+        work = works[name](caller, *arguments) if name in works else self._cancel(*arguments)
         asyncio.get_running_loop().create_task(_into(work, future), context=self.process.context.copy())
         return True
 
@@ -205,6 +214,22 @@ class SimEngine:
             raise SiteError(f"a task failed: {error.message}") from None
         finally:
             del self.jobs[job.tag]
+
+    async def _run_together(
+        self, caller: contextvars.Context, jobs: Sequence[Job], on_schemas: Sequence[Callable[[Schema], None]]
+    ) -> Sequence[JobResult | None]:
+        """What ends one ends all. Some tell of their columns, and then are to be run by themselves in spite of that."""
+        if len({job.query for job in jobs}) > 1 or len(jobs) < 2:
+            self.cluster.violated(f"{[job.tag for job in jobs]} were run together")
+        runs = [asyncio.ensure_future(self._run(caller, *each)) for each in zip(jobs, on_schemas, strict=True)]
+        await asyncio.wait(runs, return_when=asyncio.FIRST_EXCEPTION)
+        for job in jobs:
+            self.cancel(job.tag)
+        await asyncio.wait(runs)
+        if [run for run in runs if run.exception() is not None]:
+            return [None] * len(jobs)
+        random = Random(f"{self._seed} together {jobs[0].tag}")
+        return [None if random.random() < 0.2 else run.result() for run in runs]
 
     async def _job(self, job: Job, announce: Callable[[], None], random: Random) -> JobResult:
         words = dict(word.partition("=")[::2] for word in job.sql.split("'")[1].split())

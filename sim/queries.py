@@ -125,10 +125,15 @@ def make_query(random: Random, number: int, members: list[str], *, may_fail: boo
         # Rows that stay where they are need no edge: no plan has one from a member to itself.
         others = [member for member in members if member != root]
         scanning = [member for member in scanning if member != root] or [random.choice(others)]
-        edges = [maker.scan(member, (root,), random.randint(1, 2), "any") for member in scanning]
+        scans = [(member, maker.scan(member, (root,), random.randint(1, 2), "any")) for member in scanning]
+        if chance.random() < 0.3:  # small ones, which their member may run together
+            small = [(member, edge) for member in scanning for edge in (5, 6, 7) if chance.random() < 0.8]
+            maker.random = chance
+            scans += [(member, maker.scan(member, (root,), edge, "any", through_driver=True)) for member, edge in small]
+            maker.random = random
         leaves = tuple(
-            EdgeLeaf(f"e{edge}", edge, COLUMNS, tuple(m for m, e in zip(scanning, edges, strict=True) if e == edge))
-            for edge in sorted(set(edges))
+            EdgeLeaf(f"e{edge}", edge, COLUMNS, tuple(member for member, each in scans if each == edge))
+            for edge in sorted({edge for _, edge in scans})
         )
         if shape != "count" and number % 2:  # the member does what its Spark would
             maker.operate(root, Finish((), 0, limit), leaves, Output(9, (initiator,)))

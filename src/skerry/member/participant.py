@@ -45,6 +45,7 @@ from skerry.member.settling import settle
 from skerry.member.stores import DirectStore, LaneStore, NoStore, RowStore
 from skerry.member.tables import Reading
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
+from skerry.member.together import Together
 from skerry.model import trace
 from skerry.model.errors import InternalError, Overloaded, PeerError, SkerryError
 from skerry.model.fragment import EdgeLeaf, Finish, Fragment, GroupHere, OperatorFragment, SparkFragment, TableLeaf
@@ -250,8 +251,17 @@ class Participant:
     def _tables(self) -> Reading:
         return reading_of((running.fragment for running in self._fragments.values()), self._around.tables)
 
+    @functools.cached_property
+    def _together(self) -> Together:
+        around = self._around
+        assert around.engine is not None
+        fragments = (running.fragment for running in self._fragments.values())
+        run = functools.partial(around.jobs.run, around.engine.run_together)
+        return Together(fragments, around.limits.small_edge_wait_s, run, self._own)
+
     async def _run_job(self, running: Running, fragment: SparkFragment) -> None:
-        with ExitStack() as opened:  # what is read of our own tables stays as it is until the job has ended
+        # What is read of our own tables stays as it is until the job has ended.
+        with ExitStack() as opened, self._together.awaited(fragment.id):
             await self._run_opened(running, fragment, opened)
 
     async def _run_opened(self, running: Running, fragment: SparkFragment, opened: ExitStack) -> None:
@@ -282,10 +292,15 @@ class Participant:
             def on_schema(schema: Schema) -> None:
                 loop.call_soon_threadsafe(self._schema_known, running, schema)
 
+            is_shared = await self._together.come(fragment.id, job, on_schema, is_kept=around.engine.keeps(job))
+            if self._is_over():  # meanwhile
+                return
             running.tag, running.state, running.in_spark = job.tag, "running", True
             running.spark_since = clock.now()
             try:
-                result = await around.jobs.run(around.engine.run, job, on_schema)
+                result = await self._together.result(fragment.id) if is_shared else None
+                if result is None:
+                    result = await around.jobs.run(around.engine.run, job, on_schema)
             except SkerryError:
                 around.tables.forget(leaf.table for leaf in fragment.leaves if isinstance(leaf, TableLeaf))
                 if running.is_stopped:
@@ -314,6 +329,9 @@ class Participant:
             kept = self._kept.get(edge)
             found[edge] = [*self._arriving[edge], *([kept] if kept is not None else [])]
         return found
+
+    def _is_over(self) -> bool:
+        return self.core.phase is not TaskPhase.RUNNING
 
     async def _operate(self, running: Running, fragment: OperatorFragment, operation: Operation) -> None:
         output = self._spool(fragment, "rows")
@@ -389,7 +407,8 @@ class Participant:
 
     def _schema_known(self, running: Running, schema: Schema) -> None:
         """Rows that may leave as they come can leave from now on."""
-        if self.core.phase is not TaskPhase.RUNNING:
+        # A job that was run with others, which failed, tells it again.
+        if self.core.phase is not TaskPhase.RUNNING or running.schema is not None:
             return
         try:
             check_keys(running.fragment, len(schema.columns))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, assert_never
 
@@ -91,6 +91,7 @@ def describe(
     if topology is not None:
         found |= _topology(topology)
     found["fragments"] = [_fragment(fragment, topology, actual) for fragment in plan.fragments]
+    _add_sharers(found["fragments"])
     if plan.left_out:
         found["left_out"] = [{"table": e.table, "member": e.member, "reason": e.reason} for e in plan.left_out]
     found["finish"] = {"member": initiator, **_ending(plan.ends_in)}
@@ -182,6 +183,15 @@ def _fragment(fragment: Fragment, topology: Topology | None, actual: Actual | No
             "spark_jobs": list(ran.jobs),
         }
     return found
+
+
+def _add_sharers(fragments: Sequence[dict[str, Any]]) -> None:
+    """Which fragments ran in one Spark job: their numbers are those of one member's Spark."""
+    ran = [(each, {*each["actual"]["spark_jobs"]}) for each in fragments if "actual" in each]
+    for each, jobs in ran:
+        sharers = [o["id"] for o, of in ran if o is not each and o["member"] == each["member"] and jobs & of]
+        if sharers:
+            each["actual"]["shared_with"] = sharers
 
 
 def _output(fragment: Fragment, topology: Topology | None) -> dict[str, Any]:
@@ -311,4 +321,7 @@ def _way_text(to: Mapping[str, Any]) -> str:
 def _actual_text(actual: Mapping[str, Any], each: str) -> str:
     jobs = actual["spark_jobs"]
     which = f", Spark job{'s' if len(jobs) > 1 else ''} {', '.join(map(str, jobs))}" if jobs else ""
+    sharers = actual.get("shared_with", ())
+    if sharers:
+        which += f" shared with fragment{'s' if len(sharers) > 1 else ''} {listed([str(each) for each in sharers])}"
     return f"in fact {counted(actual['rows'])}, {size_text(actual['bytes'])}{each}, {actual['seconds']:.3f} s{which}"

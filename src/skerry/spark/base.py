@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 import threading
 import time
 import traceback
@@ -27,7 +26,7 @@ from skerry.model.results import Schema
 from skerry.model.sources import JdbcTable, Told
 from skerry.model.table import Column
 from skerry.spark.catalogs import hidden, secret_conf
-from skerry.spark.engine import EdgeInput, Job, JobResult, SlotPool, TableFiles
+from skerry.spark.engine import EdgeInput, Job, JobResult, OneByOne, SlotPool, TableFiles
 from skerry.spark.failures import SPARK_ERRORS, condition_of, first_words, is_lost, silence_spark, translate
 from skerry.spark.jdbc import database_fault, job_fault
 from skerry.spark.literals import to_literal
@@ -38,7 +37,7 @@ from skerry.spark.source import SourceSpec
 from skerry.spark.suspects import Suspects
 from skerry.spark.tags import Tags
 from skerry.spark.types import arrow_schema, columns_of, schema_of, struct_of
-from skerry.spark.views import EDGE_PREFIX, Views, escape_glob, numbered, read_overlaid, read_table
+from skerry.spark.views import EDGE_PREFIX, Views, escape_glob, numbered, read_overlaid, read_table, with_views
 from skerry.wire.codec import decode_batch, decode_schema, encode_schema
 from skerry.wire.values import to_value
 
@@ -56,7 +55,7 @@ class Process(Protocol):
         ...
 
 
-class SessionEngine(ABC):
+class SessionEngine(OneByOne, ABC):
     """An Engine over one SparkSession."""
 
     name = "Spark"  # in messages
@@ -324,27 +323,34 @@ class SessionEngine(ABC):
     # --- one job ---------------------------------------------------------------------------------
     def _run(self, job: Job, on_schema: Callable[[Schema], None], names: dict[str, str]) -> JobResult:
         with ExitStack() as stack:
-            views = dict(stack.enter_context(self._views_of(job).lease(job.tables)))
-            names |= {view: job.tables[placeholder].table for placeholder, view in views.items()}
-            over_tables = with_views(job.sql, views)
-            edges: dict[str, DataFrame] = {}
-            for placeholder, edge in job.edges.items():
-                views[placeholder] = name = f"{EDGE_PREFIX}{next(self._edge_numbers)}"
-                names[name] = f"edge {edge.edge}" if edge.edge else "VALUES"
-                edges[name] = self._edge(job, edge)
-                stack.enter_context(self._known_as(name, edges[name]))
-            self._tags.refuse_cancelled(job.tag)
-            arguments = {name: to_literal(name, value) for name, value in job.parameters.items()}
-            text = with_views(job.sql, views)
-            frame = self._frame(job, text, arguments, edges)
-            schema = self._schema_of(job, over_tables, frame)
-            on_schema(schema)
-            self._tags.refuse_cancelled(job.tag)
+            text, frame, schema = self._planned(job, on_schema, names, stack)
             if job.sink is None:
                 rows = self._fetch(job, text, frame, schema)
                 return JobResult(table=agreed(rows, decode_schema(schema.arrow)))
             spec = SinkSpec(job.sink, schema.arrow, self.settings.limits, self.checks_decimals)
             return self._deliver(job, self._numbered(frame, schema), spec)
+
+    def _planned(
+        self, job: Job, on_schema: Callable[[Schema], None], names: dict[str, str], stack: ExitStack
+    ) -> tuple[str, DataFrame, Schema]:
+        """The job's text, and the query, which reads its tables until the stack is unwound. Its columns are told."""
+        views = dict(stack.enter_context(self._views_of(job).lease(job.tables)))
+        names |= {view: job.tables[placeholder].table for placeholder, view in views.items()}
+        over_tables = with_views(job.sql, views)
+        edges: dict[str, DataFrame] = {}
+        for placeholder, edge in job.edges.items():
+            views[placeholder] = name = f"{EDGE_PREFIX}{next(self._edge_numbers)}"
+            names[name] = f"edge {edge.edge}" if edge.edge else "VALUES"
+            edges[name] = self._edge(job, edge)
+            stack.enter_context(self._known_as(name, edges[name]))
+        self._tags.refuse_cancelled(job.tag)
+        arguments = {name: to_literal(name, value) for name, value in job.parameters.items()}
+        text = with_views(job.sql, views)
+        frame = self._frame(job, text, arguments, edges)
+        schema = self._schema_of(job, over_tables, frame)
+        on_schema(schema)
+        self._tags.refuse_cancelled(job.tag)
+        return text, frame, schema
 
     def _schema_of(self, job: Job, text: str, frame: DataFrame) -> Schema:
         """Asked for once a text: a view's name stands for one listing for ever, and asking is a round trip or two.
@@ -399,14 +405,6 @@ class SessionEngine(ABC):
         if self._session is None:
             raise SiteError("this member's Spark is not running")
         return self._session
-
-
-def with_views(sql: str, views: Mapping[str, str]) -> str:
-    """The text with each placeholder replaced by the name of its view."""
-    if not views:
-        return sql
-    placeholders = "|".join(re.escape(placeholder) for placeholder in sorted(views, key=len, reverse=True))
-    return re.sub(rf"\b({placeholders})\b", lambda match: views[match[1]], sql)
 
 
 def _store_told(told: SkerryError, table: TableFiles) -> SkerryError:

@@ -5,7 +5,7 @@ Nothing here imports pyspark: members and the planner depend on this module, `sp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -178,6 +178,18 @@ class Engine(Protocol):
     def describe(self, table: TableFiles) -> tuple[Column, ...]: ...
     def count_rows(self, table: TableFiles) -> int: ...
     def run(self, job: Job, on_schema: Callable[[Schema], None]) -> JobResult: ...
+    def keeps(self, job: Job) -> bool:
+        """Whether it has the job planned, and is done sooner if it runs it together with others. Never blocks."""
+        ...
+
+    def run_together(
+        self, jobs: Sequence[Job], on_schemas: Sequence[Callable[[Schema], None]]
+    ) -> Sequence[JobResult | None]:
+        """Jobs that are kept, as one Spark job; None for each that has to be run by itself, for whatever reason. Its
+        own run tells what is wrong. A cancel of one ends all.
+        """
+        ...
+
     def cancel(self, tag: str) -> None: ...
     def give_up(self, tag: str) -> None:
         """The job goes on in spite of its cancel: end it with all else that runs in its process, if that may be."""
@@ -196,3 +208,15 @@ class Engine(Protocol):
         ...
 
     def leftovers(self) -> list[str]: ...
+
+
+class OneByOne:
+    """Of an engine that runs no jobs together."""
+
+    def keeps(self, job: Job) -> bool:
+        return False
+
+    def run_together(
+        self, jobs: Sequence[Job], on_schemas: Sequence[Callable[[Schema], None]]
+    ) -> Sequence[JobResult | None]:
+        return [None] * len(jobs)

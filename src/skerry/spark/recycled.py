@@ -18,14 +18,14 @@ from skerry.model.names import Moment
 from skerry.model.results import Schema
 from skerry.model.sources import Told
 from skerry.model.table import Column
-from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
+from skerry.spark.engine import Job, JobResult, OneByOne, SlotPool, TableFiles
 from skerry.spark.sail import SailEngine
 from skerry.spark.settings import SparkSettings
 from skerry.spark.suspects import Suspects
 from skerry.spark.tags import Tags
 
 
-class RecycledSail:
+class RecycledSail(OneByOne):
     """An Engine over the current Sail, and at most one before it whose last jobs still run.
 
     A job stays with the Sail that it began with, whose process, session, views and tags are its own. Statements under

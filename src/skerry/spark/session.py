@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from skerry.model.errors import SiteError
+from skerry.model import trace
+from skerry.model.errors import SiteError, SkerryError
 from skerry.model.results import Schema
 from skerry.model.table import Column
-from skerry.spark.base import SessionEngine
+from skerry.spark.base import SessionEngine, agreed
 from skerry.spark.engine import Job, JobResult
 from skerry.spark.failures import SPARK_ERRORS
 from skerry.spark.jvm import Jvm, new_directory, remove_directory, worker_conf
@@ -25,6 +27,7 @@ from skerry.spark.small import SmallJobs, rows_frame
 from skerry.spark.source import SourceSpec, source_function
 from skerry.spark.types import struct_of
 from skerry.spark.views import Views
+from skerry.wire.codec import decode_schema
 
 
 class ClassicEngine(SessionEngine):
@@ -159,6 +162,28 @@ class ClassicEngine(SessionEngine):
             if rows is not None:
                 return JobResult(table=rows)
         return super()._deliver(job, frame, spec)
+
+    def keeps(self, job: Job) -> bool:
+        return self._small is not None and self._small.keeps(job)
+
+    def run_together(
+        self, jobs: Sequence[Job], on_schemas: Sequence[Callable[[Schema], None]]
+    ) -> Sequence[JobResult | None]:
+        is_narrow = all(job.is_narrow for job in jobs)  # it is one thread that runs them
+        try:
+            with ExitStack() as stack:
+                for job in jobs:
+                    stack.enter_context(self._tags.running(job.tag))
+                    stack.enter_context(self._settings_of(msgspec.structs.replace(job, is_narrow=is_narrow)))
+                planned = [self._planned(*each, {}, stack) for each in zip(jobs, on_schemas, strict=True)]
+                tables = self._small_jobs().fetch_together(jobs, planned)
+            return [
+                None if table is None else JobResult(table=agreed(table, decode_schema(schema.arrow)))
+                for table, (_, _, schema) in zip(tables, planned, strict=True)
+            ]
+        except (SkerryError, AssertionError, AttributeError, *SPARK_ERRORS) as error:
+            trace.emit(trace.NotTogether(tuple(job.tag for job in jobs), type(error).__name__))
+            return [None] * len(jobs)
 
     def _shares(self, count: int) -> DataFrame:
         """The numbers 0 to `count`, one a partition, as an RDD: Spark does not know an RDD's size (D3).

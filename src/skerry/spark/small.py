@@ -6,11 +6,13 @@ statement that was asked for before is kept planned (ADR 30): to run it again is
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -23,7 +25,7 @@ from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.spark.engine import Job, TableFiles
 from skerry.spark.types import struct_of
-from skerry.spark.views import Views, escape_glob, read_overlaid, read_table
+from skerry.spark.views import Views, escape_glob, read_overlaid, read_table, with_views
 from skerry.wire.codec import decode_schema
 
 SMALL = {
@@ -40,6 +42,7 @@ SMALL = {
 HOLDING = re.compile(r"^[\W\d]*\w*(Exchange|Subquery|AdaptiveSparkPlan|InMemoryTableScan)", re.MULTILINE)
 
 Key = tuple[str, str]
+Planned = tuple[str, DataFrame, Schema]  # a job's text, its query and its columns
 
 
 class Statements:
@@ -124,6 +127,35 @@ class SmallJobs:
         except BaseException:
             self.statements.drop(_key(job, sql))  # a plan remembers why it failed
             raise
+        return _table(bodies, decode_schema(schema.arrow))
+
+    def keeps(self, job: Job) -> bool:
+        """Whether no more is left to do than to run its one stage, whose rows go through the driver."""
+        names = self.views.made(job.tables) if job.is_small and job.sink is None and not job.edges else None
+        return names is not None and self.statements.find(_key(job, with_views(job.sql, names))) is not None
+
+    def fetch_together(self, jobs: Sequence[Job], planned: Sequence[Planned]) -> list[pa.Table | None]:
+        """The rows of each, by one job of Spark that has the tasks of all; None if they are too large for a call."""
+        try:
+            with _converted():
+                parts: list[Any] = [frame._jdf.toArrowBatchRdd() for _, frame, _ in planned]
+                counts = [part.getNumPartitions() for part in parts]
+                # One array of batches for each partition, in their order.
+                found: Any = reduce(lambda before, part: before.union(part), parts).glom().collect()
+                arrays = iter([found[index] for index in range(sum(counts))])
+                return [
+                    self._rows_in(list(itertools.islice(arrays, count)), schema)
+                    for count, (_, _, schema) in zip(counts, planned, strict=True)
+                ]
+        except BaseException:
+            for job, (text, _, _) in zip(jobs, planned, strict=True):
+                self.statements.drop(_key(job, text))
+            raise
+
+    def _rows_in(self, arrays: Sequence[Any], schema: Schema) -> pa.Table | None:
+        if sum(map(self._size_of, arrays)) > CALL_BYTES:
+            return None
+        bodies = [array[index] for array in arrays for index in range(len(array))]
         return _table(bodies, decode_schema(schema.arrow))
 
     def few_rows(self, job: Job, frame: DataFrame, schema: bytes) -> pa.Table | None:

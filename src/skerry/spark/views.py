@@ -94,6 +94,13 @@ class Views:
             for view in taken:
                 self._give_back(view)
 
+    def made(self, tables: Mapping[str, TableFiles]) -> dict[str, str] | None:
+        """What `lease` would give, if it had nothing to make."""
+        with self._lock:
+            found = {placeholder: self._views.get(_key(table)) for placeholder, table in tables.items()}
+        names = {placeholder: view.name for placeholder, view in found.items() if view is not None and view.is_made}
+        return names if len(names) == len(found) else None
+
     def _name(self, table: TableFiles, taken: list[_View]) -> str:
         """The view is made, and added to those that are taken; so is the one that it reads."""
         whole = self._name(msgspec.structs.replace(table, seen=None), taken) if table.seen is not None else ""
@@ -175,6 +182,14 @@ class Views:
         if view.is_made:
             with self._shielded():
                 self._session().catalog.dropTempView(view.name)
+
+
+def with_views(sql: str, views: Mapping[str, str]) -> str:
+    """The text with each placeholder replaced by the name of its view."""
+    if not views:
+        return sql
+    placeholders = "|".join(re.escape(placeholder) for placeholder in sorted(views, key=len, reverse=True))
+    return re.sub(rf"\b({placeholders})\b", lambda match: views[match[1]], sql)
 
 
 def escape_glob(path: str) -> str:

@@ -29,7 +29,7 @@ from skerry.model.names import Moment
 from skerry.model.results import Schema
 from skerry.model.sources import Told
 from skerry.model.table import Column
-from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
+from skerry.spark.engine import Job, JobResult, OneByOne, SlotPool, TableFiles
 from skerry.spark.slots import Slots
 from skerry.spark.source import SourceSpec, read_share
 from skerry.testing.ports import free_ports
@@ -263,7 +263,7 @@ class Bergen:
             await connection.wait_closed()
 
 
-class Thread:
+class Thread(OneByOne):
     """An engine that gives back the rows of its edge. It needs no cancel: the member cuts the tasks' connections."""
 
     cores = 1

@@ -24,7 +24,7 @@ from skerry.model.results import Schema
 from skerry.model.sources import Storage, Told
 from skerry.model.table import Column, ColumnStats, PartStats
 from skerry.plan.observed import Observed
-from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
+from skerry.spark.engine import Job, JobResult, OneByOne, SlotPool, TableFiles
 
 COLUMNS = (Column("k", "int"), Column("s", "string"))
 FOUND = {"k": {"nulls": 0, "ndv": 3, "low": "1", "high": "3"}, "s": {"nulls": 1, "ndv": 2, "low": "a", "high": "b"}}
@@ -32,7 +32,7 @@ ROWS = 3
 DEADLINE_S = 60.0
 
 
-class Spark:
+class Spark(OneByOne):
     """Answers all jobs alike, once `gate` is open; a cancel ends those that wait for it."""
 
     cores = 1

@@ -56,6 +56,26 @@ def test_text_tells_the_way_and_what_happened() -> None:
     assert lines[-1] == "result: 20 rows in 1.500 s"
 
 
+def test_fragments_of_one_job_are_named() -> None:
+    """Numbers of another member's Spark say nothing of this one."""
+    scan, root = planned(SQL).jobs
+    scans = [msgspec.structs.replace(scan, id=number) for number in (1, 2, 3, 4)]
+    plan = msgspec.structs.replace(planned(SQL), fragments=(*scans, msgspec.structs.replace(root, id=5)))
+    jobs = {1: (7,), 2: (7,), 3: (8, 7), 4: (9,), 5: (7,)}
+    run = Actual({number: Ran(1, 8, 0.5, each) for number, each in jobs.items()}, (), 1, 0.5)
+    told = [line.partition("0.500 s")[2] for line in explain(plan, "oslo", actual=run) if "in fact" in line]
+    assert told == [
+        ", Spark job 7 shared with fragments 2 and 3",
+        ", Spark job 7 shared with fragments 1 and 3",
+        ", Spark jobs 8, 7 shared with fragments 1 and 2",
+        ", Spark job 9",
+        ", Spark job 7",
+    ]
+    found = describe(plan, "oslo", actual=run)["fragments"]
+    assert found[0]["actual"]["shared_with"] == [2, 3]
+    assert "shared_with" not in found[3]["actual"]
+
+
 FANNED = "SELECT id, n_name FROM events JOIN nation ON id = n_id ORDER BY id DESC LIMIT 10"
 
 

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from skerry.model.errors import Cancelled, ConfigError, InternalError, SiteError, SqlError
-from skerry.spark.base import escape_glob, with_views
 from skerry.spark.connect import place_of
 from skerry.spark.engine import Job
 from skerry.spark.jvm import check_java
@@ -16,6 +15,7 @@ from skerry.spark.sail import SailEngine
 from skerry.spark.settings import FIXED, SparkSettings, embedded_conf, slot_count, sql_conf
 from skerry.spark.slots import Slots
 from skerry.spark.tags import Tags
+from skerry.spark.views import escape_glob, with_views
 
 
 def test_an_embedded_spark_has_four_slots_a_core_and_one_scan_task_a_core() -> None:

@@ -199,6 +199,19 @@ class SailUnguarded(Event, frozen=True):
         return "Sail's port on loopback is open to every user of this host: this system knows no filter for sockets"
 
 
+class NotTogether(Event, frozen=True):
+    """Small jobs did not end as one; each is run by itself, and says what is wrong with it."""
+
+    layer = "spark"
+    level = logging.DEBUG
+
+    tags: tuple[str, ...]
+    reason: str  # the kind of error: each one's own run tells the rest
+
+    def line(self) -> str:
+        return f"jobs {', '.join(self.tags)} failed together, and are run one by one: {self.reason}"
+
+
 class WarmUpEnded(Event, frozen=True):
     """Early: the first query takes longer."""
 
