@@ -18,6 +18,7 @@ from skerry.exchange.groupby.rows import PartialRows, total
 from skerry.exchange.groupby.spill import Spill
 from skerry.exchange.groupby.state import Halves, State
 from skerry.exchange.input import END, Input, Polled, Signal
+from skerry.exchange.merge import first_part
 from skerry.model.errors import PeerError
 from skerry.model.fragment import MergeStep
 from skerry.model.limits import GroupByLimits, Limits
@@ -26,6 +27,7 @@ from skerry.model.ranges import PLACE_SHIFT
 _WEIGHT = pa.field("weight", pa.int64())
 # So much more of what may be groups is looked at again: to count them exactly is to fold all that waits.
 _RECOUNT = 1.2
+_PIECES = 8  # of the memory: more of one batch is not folded at once
 
 
 class GroupRows:
@@ -135,7 +137,13 @@ class GroupState:
         if self._state is None:
             self._begin(batch.schema)
         assert self._state is not None
-        self._state.fold(batch)
+        most_bytes = self._bounds.memory_bytes // _PIECES
+        while batch.num_rows:
+            piece = first_part(batch, batch.num_rows, most_bytes)
+            if self.size_bytes + piece.nbytes > self._bounds.memory_bytes:
+                self.spill()  # before its worker can say so: one batch may be as large as all that it may have
+            self._state.fold(piece)
+            batch = batch.slice(piece.num_rows)
 
     def middle(self) -> int | None:
         found = self._state.split() if self._state is not None else None

@@ -182,7 +182,7 @@ class Unspilled:
             raise Overloaded(
                 f"{self._spill.name}: {rows.num_rows} groups have one hash and take {rows.nbytes} bytes, more than a "
                 f"bucket that comes back from disk may ({self._allowed_bytes // 2} bytes)",
-                suggestion="let the group-by have more memory, or group by fewer columns",
+                suggestion="raise limits.group_by_memory_bytes, or group by fewer columns",
             )
         parts: dict[int, OnDisk] = {}
         while isinstance(rows, pa.RecordBatch):

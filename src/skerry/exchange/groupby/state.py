@@ -209,7 +209,7 @@ class State:
             raise Overloaded(
                 f"the state of a group-by holds {self._buckets.rows} groups in {self._buckets.size_bytes} bytes, "
                 f"and {size_bytes} more have no room in its budget of {self._budget_bytes}",
-                suggestion="let the group-by have more memory",
+                suggestion="raise limits.group_by_memory_bytes",
             )
 
     def _spill_buckets(self, spill: Spill) -> None:

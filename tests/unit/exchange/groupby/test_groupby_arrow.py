@@ -29,11 +29,11 @@ def sent(keys: list[int]) -> GroupRows:
     return GroupRows(batch, is_sent=True)
 
 
-def state(budget: Budget | None = None, split_groups: int = 10) -> GroupState:
+def state(budget: Budget | None = None, split_groups: int = 10, memory_bytes: int = MIB) -> GroupState:
     def spill(rows: PartialRows) -> Spill:
         return Spill(rows, budget or Budget(MIB, GIB), tempfile.gettempdir(), "test", encode_batch, decode)
 
-    bounds = GroupByLimits(split_groups=split_groups, memory_bytes=MIB)
+    bounds = GroupByLimits(split_groups=split_groups, memory_bytes=memory_bytes)
     return GroupState([0], [MergeStep(1, "count")], Limits(), bounds, spill)
 
 
@@ -85,6 +85,17 @@ def test_a_state_that_is_split_and_spilled_has_each_row_once() -> None:
     assert kept + given == Counter(number % 97 for number in range(600))
     for each in (one, other):
         each.clear()
+    assert budget.disk_used == 0
+
+
+def test_a_batch_may_be_larger_than_all_that_a_state_may_have() -> None:
+    budget = Budget(MIB, GIB)
+    found = state(budget, memory_bytes=30_000)
+    found.fold(sent([number % 3000 for number in range(9000)]))
+    assert found.spilled_bytes > 30_000
+    assert found.size_bytes <= 36_000
+    assert counts(read(found.drain())) == Counter(number % 3000 for number in range(9000))
+    found.clear()
     assert budget.disk_used == 0
 
 
