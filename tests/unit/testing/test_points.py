@@ -15,6 +15,7 @@ from chaos.points import POINTS, Where
 from chaos.rounds import fault_rounds, spark_rounds
 from chaos.shapes import ASKED_AT, SHAPES
 from skerry.testing.points import VARIABLE
+from tests.e2e.test_process_groups import KILLS as GROUP_KILLS
 from tests.e2e.test_process_moves import KILLS
 from tests.unit.tables.test_tables_crashes import POINTS as STORED
 
@@ -71,10 +72,11 @@ def hooks_in(*parts: str) -> set[str]:
 
 
 def test_every_point_is_in_the_source() -> None:
-    """Those of tables of our own have tests of their own, and those of moves too."""
+    """Those of tables of our own have tests of their own, and those of moves and of group-bys that grow too."""
     moves = {point for _, point, _ in KILLS if point.startswith("move.")}
+    groups = {point for _, point in GROUP_KILLS}
     folders = [each.name for each in SOURCE.iterdir() if each.is_dir() and each.name != "tables"]
-    assert {point.hook for point in POINTS} - {"idle"} == hooks_in(*folders) - {"table.made"} - moves
+    assert {point.hook for point in POINTS} - {"idle"} == hooks_in(*folders) - {"table.made"} - moves - groups
     assert hooks_in("tables") - moves == {*STORED, "delta.checkpoint"}
     assert {hook for hook in hooks_in("tables", *folders) if hook.startswith("move.")} == moves
 
