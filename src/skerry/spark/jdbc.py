@@ -29,7 +29,7 @@ from skerry.catalog.postgres import (
 )
 from skerry.config.secrets import read_secret
 from skerry.model.config import TableConfig
-from skerry.model.errors import SiteError, SkerryError, StaleSchema
+from skerry.model.errors import ConfigError, SiteError, SkerryError, StaleSchema
 from skerry.model.limits import JDBC_CONNECT_S, JDBC_FETCH_ROWS, JDBC_SILENCE_S
 from skerry.model.sources import Database, JdbcTable, Pinned, Told
 from skerry.model.table import Column
@@ -196,7 +196,10 @@ def _connection(database: Database) -> dict[str, str]:
     if database.user:
         found["user"] = database.user
     if database.password is not None:
-        found["password"] = read_secret(database.password, f"the password of database {database.name}")
+        try:
+            found["password"] = read_secret(database.password, "its password")
+        except ConfigError as error:
+            raise SiteError(f"database {database.name}: {error.message} (check databases.{database.name})") from None
     if database.kind == POSTGRESQL:
         found |= {
             "connectTimeout": str(JDBC_CONNECT_S),
