@@ -66,7 +66,7 @@ def test_a_key_that_is_not_there_is_said_of_the_table(monkeypatch: pytest.Monkey
     monkeypatch.delenv("K", raising=False)
     where = S3Store("http://127.0.0.1:1", access_key=Secret(env="K"), secret_key=Secret(env="K"))
     table = TableConfig("oslo", "orders", "parquet", "s3a://b/t", shown_path="s3a://b/t")
-    with pytest.raises(ListingError, match=r"site oslo: table orders: storage.s3.access_key: .* K is not set") as caught:
+    with pytest.raises(ListingError, match=r"site oslo: table orders: storage.s3.access_key: .*K is not") as caught:
         list_store(table, Storage(where), 10)
     assert "members.oslo.storage" in caught.value.message
 
