@@ -123,6 +123,10 @@ class Runs:
                     return CountAnswer(0, variables={planned.name: None} if planned.name is not None else {})
                 if not isinstance(planned, Explained):
                     await self._planner.peer_tables.refresh()
+                    # What sites told of tables that were asked for by name is forgotten by that.
+                    again = await self._understood(statement, cursor)
+                    assert not isinstance(again, Runnable | AboutOwn | DropVariable), "it was a command"
+                    planned = again
                 return self._told(statement, cursor, planned)
             try:
                 if isinstance(planned, Tried):
