@@ -20,7 +20,7 @@ from skerry.catalog.listing import Listing, ListingError, is_hidden, version_of
 from skerry.config.rules import fixed_prefix, has_glob
 from skerry.config.secrets import read_secret
 from skerry.model.config import TableConfig
-from skerry.model.errors import SiteError, SkerryError
+from skerry.model.errors import ConfigError, SiteError, SkerryError
 from skerry.model.limits import STORE_ANSWER_S, STORE_CONNECT_S, STORE_THREADS
 from skerry.model.sources import S3Store, Storage, split_url
 
@@ -141,6 +141,8 @@ def list_store(table: TableConfig, storage: Storage, files_max: int) -> Listing:
                 system.get_file_info(fs.FileSelector(name.rstrip("/")))  # says whether it is the bucket that is missing
     except FileNotFoundError:
         found = {}
+    except ConfigError as error:  # where a key should be
+        raise ListingError(table, f"{error.message} (members.{table.member}.storage)") from None
     except (OSError, pa.ArrowException) as error:
         raise ListingError(
             table, f"{table.shown_path}: {reason_of(error, url)} ({_DO.format(member=table.member)})"

@@ -29,7 +29,7 @@ from skerry.catalog.postgres import (
 )
 from skerry.config.secrets import read_secret
 from skerry.model.config import TableConfig
-from skerry.model.errors import SiteError, SkerryError, StaleSchema
+from skerry.model.errors import ConfigError, SiteError, SkerryError, StaleSchema
 from skerry.model.limits import JDBC_CONNECT_S, JDBC_FETCH_ROWS, JDBC_SILENCE_S
 from skerry.model.sources import Database, JdbcTable, Pinned, Told
 from skerry.model.table import Column
@@ -43,8 +43,11 @@ _PACKAGE = "org.postgresql:postgresql:42.7.7"
 _NO_DRIVER = re.compile(r"ClassNotFound|No suitable driver|org\.postgresql\.Driver")
 # PostgreSQL's words, and its driver's, for what is wrong with a database and not with the statement.
 _SAID = re.compile(
-    r"\b(ERROR|FATAL|PANIC): |Connection to \S+ refused|connection attempt failed|I/O error|connection has been closed"
+    r"FAILED_JDBC|\b(ERROR|FATAL|PANIC): |Connection to \S+ refused|connection attempt failed|I/O error|connection has been closed"
 )
+# Spark says no more than this of a connection that cannot be made.
+_NO_WAY = "FAILED_JDBC.CONNECTION"
+_CHECK = "no connection: check that it runs, and its jdbc, user and password in databases"
 _GONE = re.compile(r"(column|relation|schema) .* does not exist")
 _RANGES = ("smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz")
 _KEPT = {
@@ -103,6 +106,8 @@ def database_fault(told: SkerryError, table: TableConfig) -> SkerryError:
     if _NO_DRIVER.search(said):
         package = _PACKAGE if database.kind == POSTGRESQL else "it"
         said = f"its driver is not on this Spark: add {package} to spark.packages"
+    elif _NO_WAY in said:
+        said = _CHECK
     elif "password authentication" in said:
         said = f"it refuses the password of {database.user} (check databases.{database.name}.password)"
     return SiteError(f"{where}database {database.name}: {said}", member=table.member)
@@ -114,7 +119,8 @@ def job_fault(told: SkerryError, tables: Iterable[TableFiles]) -> SkerryError:
     named = [f"{name} (database {it.database.name})" for name, it in read.items() if isinstance(it, JdbcTable)]
     if not named or not isinstance(told, SiteError) or not _SAID.search(told.message):
         return told
-    said = f"{'table' if len(named) == 1 else 'tables'} {', '.join(sorted(named))}: {told.message.partition(': ')[2]}"
+    reason = _CHECK if _NO_WAY in told.message else told.message.partition(": ")[2]
+    said = f"{'table' if len(named) == 1 else 'tables'} {', '.join(sorted(named))}: {reason}"
     return StaleSchema(said) if _GONE.search(told.message) else SiteError(said)
 
 
@@ -196,7 +202,10 @@ def _connection(database: Database) -> dict[str, str]:
     if database.user:
         found["user"] = database.user
     if database.password is not None:
-        found["password"] = read_secret(database.password, f"the password of database {database.name}")
+        try:
+            found["password"] = read_secret(database.password, "its password")
+        except ConfigError as error:
+            raise SiteError(f"database {database.name}: {error.message} (check databases.{database.name})") from None
     if database.kind == POSTGRESQL:
         found |= {
             "connectTimeout": str(JDBC_CONNECT_S),

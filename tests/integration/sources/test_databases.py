@@ -43,6 +43,7 @@ INSERT INTO sales.kinds VALUES
 CREATE TABLE sales.many AS SELECT g AS id, (g % 7)::int AS k, 'n' || (g % 100) AS name, (g * 1.25)::numeric(12,2) AS total
   FROM generate_series(1, 20000) g;
 CREATE VIEW sales.seen AS SELECT id, name FROM sales.many WHERE k = 3;
+CREATE TABLE sales.brief AS SELECT * FROM sales.many WHERE id < 10;
 CREATE TABLE sales.wide_numbers (a int, n numeric(50,5));
 CREATE TABLE "sales"."x""; DROP TABLE sales.many; --" (a int);
 INSERT INTO "sales"."x""; DROP TABLE sales.many; --" VALUES (42);
@@ -80,6 +81,7 @@ members:
       chosen: {{database: shop, table: sales.wide_numbers, columns: {{n: "decimal(38,5)", a: string}}}}
       wide_numbers: {{database: shop, table: sales.wide_numbers}}
       missing: {{database: shop, table: sales.no_such}}
+      brief: {{database: shop, table: sales.brief}}
   bergen:
     address: 127.0.0.1:7102
     tables:
@@ -251,13 +253,12 @@ def test_what_cannot_be_read_is_said_of_its_table_alone(connection: Connection) 
 
 
 def test_faults_of_a_database_are_one_sentence(connection: Connection, postgres: Postgres) -> None:
-    postgres.run("shop", "CREATE TABLE sales.brief AS SELECT * FROM sales.many LIMIT 10")
     count = "SELECT count(*), max(name) FROM brief"
-    assert rows(connection, count) == [(10, "n9")]
+    assert rows(connection, count) == [(9, "n9")]
 
     postgres.run("shop", "ALTER TABLE sales.brief RENAME COLUMN name TO called")  # meanwhile, as a query sees it
     assert "name" in refused(connection, count)
-    assert rows(connection, "SELECT count(*), max(called) FROM brief") == [(10, "n9")]
+    assert rows(connection, "SELECT count(*), max(called) FROM brief") == [(9, "n9")]
 
     postgres.run("shop", "DROP TABLE sales.brief")
     text = refused(connection, "SELECT count(*), max(called) FROM brief")
@@ -265,7 +266,7 @@ def test_faults_of_a_database_are_one_sentence(connection: Connection, postgres:
     assert "brief" in text
 
     postgres.run("shop", f"ALTER ROLE {USER} PASSWORD 'another'")
-    text = refused(connection, "SELECT max(id) FROM odd")
+    text = refused(connection, "SELECT max(a) FROM odd")
     assert "oslo" in text
     assert "database shop" in text
     assert "password" in text

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from skerry.catalog.stores import _is_named, reason_of, sail_environment, spark_conf, spark_secrets, store_fault
+from skerry.catalog.listing import ListingError
+from skerry.catalog.stores import (
+    _is_named,
+    list_store,
+    reason_of,
+    sail_environment,
+    spark_conf,
+    spark_secrets,
+    store_fault,
+)
+from skerry.model.config import TableConfig
 from skerry.model.errors import SiteError
 from skerry.model.sources import S3Store, Secret, Storage, url_of
 
@@ -50,6 +60,15 @@ def test_what_an_engine_says_of_a_store_names_the_table() -> None:
     assert told.message.startswith("table orders: s3a://b/t: the store refuses the credentials (check members.oslo.")
     other = SiteError("Spark ran out of memory")
     assert store_fault(other, "orders", "oslo", "s3a://b/t") is other
+
+
+def test_a_key_that_is_not_there_is_said_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("K", raising=False)
+    where = S3Store("http://127.0.0.1:1", access_key=Secret(env="K"), secret_key=Secret(env="K"))
+    table = TableConfig("oslo", "orders", "parquet", "s3a://b/t", shown_path="s3a://b/t")
+    with pytest.raises(ListingError, match=r"site oslo: table orders: storage.s3.access_key: .*K is not") as caught:
+        list_store(table, Storage(where), 10)
+    assert "members.oslo.storage" in caught.value.message
 
 
 @pytest.mark.parametrize("said", REASONS)
