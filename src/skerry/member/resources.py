@@ -115,7 +115,11 @@ class Workers:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=f"skerry-{name}")
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
+        return await self.begin(function, *arguments)
+
+    def begin(self, function: Callable[..., T], *arguments: object) -> asyncio.Future[T]:
+        """It goes on in its thread if nobody waits for it any more."""
+        return asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
 
     def stop(self) -> None:
         self._executor.shutdown(wait=False, cancel_futures=True)

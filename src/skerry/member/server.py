@@ -176,7 +176,9 @@ class Member:
         own, jobs, changed = config.member(self.name), self.jobs, self._statistics_changed
         spark = own.spark or SparkConfig()
         files, looks = self.workers, self.looks
-        sources = Sources(config.data_root, spark.storage, self.engine, self.limits, files, looks, is_sail=spark.sail)
+        self.sources = sources = Sources(
+            config.data_root, spark.storage, self.engine, self.limits, files, looks, is_sail=spark.sail
+        )
         self.tables = LocalTables(
             config, own, self.engine, sources, self.workers, jobs, self._lull, self.own, changed, self._keeping
         )
@@ -377,6 +379,7 @@ class Member:
         await self.rounds.stop()
         await self._background.stop()
         await self.own_tables.stop()
+        await self.sources.stop()
         self.workers.stop()
         self.jobs.stop()
         self.looks.stop()

@@ -26,7 +26,7 @@ Answer = TypeVar("Answer")
 
 
 class _Seen(NamedTuple):
-    answer: asyncio.Future[State]
+    answer: asyncio.Task[State]
     until: float
 
 
@@ -57,6 +57,7 @@ class Sources:
         self._turns: dict[str, asyncio.Semaphore] = {}
         # What stores and databases said of their tables lately, or are being asked; by name.
         self._seen: dict[str, _Seen] = {}
+        self._asked: set[asyncio.Task[State]] = set()
 
     async def states(self, tables: Sequence[TableConfig]) -> Mapping[str, State | SkerryError]:
         """By name, which says the version too; files are listed in one go of one thread: most queries need no more."""
@@ -98,15 +99,24 @@ class Sources:
         seen = self._seen.get(table.name)
         if seen is None or (seen.answer.done() and clock.now() >= seen.until):
             answer = asyncio.ensure_future(self.ask(table, self._look, table, None))
+            self._asked.add(answer)
+            answer.add_done_callback(self._asked.discard)
             answer.add_done_callback(partial(self._keep, table.name))
             seen = self._seen[table.name] = _Seen(answer, 0.0)
         return await asyncio.shield(seen.answer)
 
-    def _keep(self, name: str, answer: asyncio.Future[State]) -> None:
+    def _keep(self, name: str, answer: asyncio.Task[State]) -> None:
         if answer.cancelled() or answer.exception() is not None:
             self.forget(name)
         else:
             self._seen[name] = _Seen(answer, clock.now() + self._limits.look_again_s)
+
+    async def stop(self) -> None:
+        """Nobody waits for an answer any more; a thread whose source does not answer is left to it."""
+        for answer in (asked := list(self._asked)):
+            answer.cancel()
+        if asked:
+            await asyncio.wait(asked)
 
     def forget(self, name: str) -> None:
         """Ask anew: what was said of the table is not so."""
@@ -120,7 +130,7 @@ class Sources:
             await asyncio.wait_for(turn.acquire(), self._limits.look_s)
         except TimeoutError:
             raise self._late(table) from None
-        work = asyncio.ensure_future(self._looks.run(function, *arguments))
+        work = self._looks.begin(function, *arguments)
         work.add_done_callback(partial(_over, turn))
         try:
             return await asyncio.wait_for(asyncio.shield(work), max(0.0, deadline - clock.now()))
