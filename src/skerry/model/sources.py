@@ -12,7 +12,7 @@ class PlainFiles(msgspec.Struct, frozen=True, tag="files"):
 
 
 class VersionedFolder(msgspec.Struct, frozen=True, tag="folder"):
-    """A Delta or Iceberg table by its path: its own log says which files count."""
+    """A Delta table by its path: its own log says which files count."""
 
 
 class CatalogTable(msgspec.Struct, frozen=True, tag="catalog"):
