@@ -125,7 +125,7 @@ async def snapshots(
             snapshot = await reading.snapshot(leaf.table)
         else:
             snapshot = await _own_snapshot(leaf.table, schema_info, around, execute, opened)
-            _refuse_unnamed(me, leaf.table, rights, snapshot)
+        _refuse_unnamed(me, leaf.table, rights, snapshot)
         if not seen.columns(snapshot.part.columns):
             raise no_table(me, leaf.table)
         if schema_info.get(f"{me}.{snapshot.part.table}") != snapshot.part.schema_version:
@@ -140,7 +140,8 @@ async def snapshots(
 
 
 def _refuse_unnamed(me: str, table: str, rights: Rights, snapshot: Snapshot) -> None:
-    """UserError if a rule filters or masks by a column that the table does not have: it may have another name since."""
+    """UserError if a rule filters or masks by a column that the table does not have: it may have another name since, or
+    had one in an older version."""
     if missing := missing_column(rights.named(me, table), snapshot.part.columns):
         raise UserError(
             f"site {me}: a rule about table {table} speaks of column {missing}, which the table does not have",
