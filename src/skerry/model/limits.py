@@ -206,7 +206,7 @@ DELTA_LOG_BYTES = 256 * MIB
 DELTA_FILES = 100_000
 CHECKPOINT_ROWS = 1000
 DELTA_LOGS_KEPT = 1000
-LOOK_THREADS = 8
+LOOK_THREADS = 32
 # A database: until it is connected, and between two answers of it; rows it sends at once; parts of a table.
 JDBC_CONNECT_S = 10
 JDBC_SILENCE_S = 300
