@@ -32,6 +32,7 @@ from skerry.model.limits import Limits
 from skerry.model.progress import FragmentProgress, LinkBytes
 from skerry.model.results import Schema
 from skerry.model.rights import Rights
+from skerry.model.sources import JdbcTable
 from skerry.plan.admission import Home, stale
 from skerry.plan.bound import most_rows
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
@@ -135,7 +136,9 @@ async def snapshots(
             raise UserError(f"site {me}: ANALYZE TABLE needs the right to read all of {leaf.table}")
         tables[leaf.placeholder] = msgspec.structs.replace(snapshot.files, seen=view)
         size_bytes += snapshot.part.size_bytes
-        counts.append(math.inf if snapshot.part.rows is None else snapshot.part.rows)
+        pinned = snapshot.files.pinned
+        is_estimate = pinned is not None and isinstance(pinned.source, JdbcTable)
+        counts.append(math.inf if snapshot.part.rows is None or is_estimate else snapshot.part.rows)
     return tables, most_rows(counts), size_bytes
 
 
