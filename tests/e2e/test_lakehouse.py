@@ -233,6 +233,8 @@ def test_names_of_a_catalog_are_data(oslo: Connection) -> None:
     assert dict(ask(oslo, "DESCRIBE EXTENDED web.heading"))["  leaves"] == "never"
     with pytest.raises(Exception, match="unknown table"):
         ask(oslo, "SELECT * FROM `web.heading`")
+    with pytest.raises(Exception, match="unknown table"):  # Hive's metastore would find it, and rules would not
+        ask(oslo, "SELECT * FROM sales.`only_here `")
 
 
 def test_a_view_is_read_like_a_table(oslo: Connection) -> None:

@@ -7,13 +7,14 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv
 
-from tests.servers.found import free_port, installed, run, wait_for
+from tests.servers.found import READY_S, free_port, installed, run, wait_for
 
 USER, PASSWORD = "keeper", "pa'ss wörd"
 
@@ -63,6 +64,16 @@ class Postgres:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd="/")
         wait_for(self.port, self.process, self.log)
+        give_up = time.monotonic() + READY_S
+        while not self._answers():  # it takes connections before it takes logins
+            assert time.monotonic() < give_up, self.log.read_text()[-2000:]
+            time.sleep(0.1)
+
+    def _answers(self) -> bool:
+        ran = subprocess.run(
+            self._client("postgres"), input="SELECT 1", capture_output=True, text=True, env=self._environment(), check=False
+        )
+        return ran.returncode == 0
 
     def stop(self) -> None:
         if self.process is not None:

@@ -45,7 +45,7 @@ class Store:
         master, volume, filer, s3 = self.ports
         where = (f"-master.port={master}", f"-volume.port={volume}", f"-filer.port={filer}", f"-s3.port={s3}")
         size = ("-volume.max=50", "-master.volumeSizeLimitMB=64", f"-s3.config={self.folder / 's3.json'}")
-        bound = ("-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={self.folder}")
+        bound = ("-s3.port.iceberg=0", "-s3.port.lance=0", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={self.folder}")
         with open(self.log, "ab") as log:
             command = [str(self._program), "server", "-s3", *where, *size, *bound]
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder)

@@ -49,6 +49,12 @@ class Undescribed(SiteError):
     table: str = ""
 
 
+def undescribed(member: str, table: str) -> Undescribed:
+    error = Undescribed(f"site {member}: table {table}: the site has not told of it yet", member=member)
+    error.table = table
+    return error
+
+
 class TableLine(msgspec.Struct, frozen=True):
     """One logical table for SHOW TABLES. `problem` says why it cannot be queried; "" if it can."""
 
@@ -402,9 +408,7 @@ class Catalog:
                 return answer
             if answer:
                 raise quoting(SiteError(prefix + answer.removeprefix(prefix), member=name))
-            undescribed = Undescribed(f"{prefix}the site has not told of it yet", member=name)
-            undescribed.table = table
-            raise undescribed
+            raise undescribed(name, table)
         unknown = f"the site does not know it (has it the same configuration? see members.{name}.tables)"
         raise SiteError(prefix + unknown, member=name)
 

@@ -12,6 +12,7 @@ import math
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -25,7 +26,7 @@ from skerry.catalog.listing import VERSION_MASK, ListingError
 from skerry.catalog.statistics import bound
 from skerry.model.config import TableConfig
 from skerry.model.errors import UserError
-from skerry.model.limits import DELTA_LOG_BYTES, DELTA_LOGS_KEPT
+from skerry.model.limits import CHECKPOINT_ROWS, DELTA_FILES, DELTA_LOG_BYTES, DELTA_LOGS_KEPT
 from skerry.model.names import Moment
 from skerry.model.sources import Pinned, Told, VersionedFolder
 from skerry.model.table import ColumnStats, PartStats
@@ -107,8 +108,9 @@ def _no_version(table: TableConfig, log: _Log) -> UserError:
     first = min((*log.commits, *log.checkpoints))
     text = f"site {table.member}: table {table.name}: its log has versions {first} to {log.latest}"
     if log.commits:
-        begun = dt.datetime.fromtimestamp(_committed_us(log, min(log.commits)) // 1_000_000, dt.UTC)
-        text += f", since {begun:%Y-%m-%d %H:%M:%S} UTC"
+        with suppress(ValueError, OverflowError, OSError):  # a time that no calendar has
+            begun = dt.datetime.fromtimestamp(_committed_us(log, min(log.commits)) // 1_000_000, dt.UTC)
+            text += f", since {begun:%Y-%m-%d %H:%M:%S} UTC"
     return UserError(text, member=table.member)
 
 
@@ -166,13 +168,13 @@ class _State:
         if not usable:
             return 0
         file = os.path.join(self.folder, f"{max(usable):020d}.checkpoint.parquet")
-        self._spend(os.path.getsize(file))
-        schema = pq.read_schema(file)
-        if "sidecar" in schema.names:
-            raise _Missing
-        for batch in pq.ParquetFile(file).iter_batches(columns=["metaData", "protocol", "add"]):
-            for row in batch.to_pylist():
-                self._apply(row)
+        with pq.ParquetFile(file) as parquet:
+            if "sidecar" in parquet.schema_arrow.names:
+                raise _Missing
+            for batch in parquet.iter_batches(CHECKPOINT_ROWS, columns=["metaData", "protocol", "add"]):
+                self._spend(batch.nbytes)  # in memory: on disk it may be a thousandth
+                for row in batch.to_pylist():
+                    self._apply(row)
         return max(usable) + 1
 
     def _commit(self, number: int) -> Iterator[dict[str, Any]]:
@@ -191,6 +193,8 @@ class _State:
     def _apply(self, action: dict[str, Any]) -> None:
         if (add := action.get("add")) is not None:
             self.adds[_file_of(add)] = add
+            if len(self.adds) > DELTA_FILES:
+                raise _Missing
         elif (remove := action.get("remove")) is not None:
             self.adds.pop(_file_of(remove), None)
         elif (protocol := action.get("protocol")) is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from skerry.catalog.catalog import Catalog, Site, TableLine
+from skerry.catalog.catalog import Catalog, Site, TableLine, undescribed
 from skerry.model.errors import UserError
 from skerry.model.limits import VEILED_PART_BYTES
-from skerry.model.names import TableRef
+from skerry.model.names import TableRef, schema_of
 from skerry.model.rights import Rights
 from skerry.model.table import TablePart
 
@@ -58,14 +58,14 @@ class SeenCatalog(Catalog):
                     asked[name] = _as_seen(msgspec.structs.replace(each, columns=left), each, seen.is_veiled)
                     hidden = {c.name.lower() for c in each.columns} - {c.name.lower() for c in left}
                     columns.setdefault(name, set()).add((frozenset(hidden), ()))
-                elif isinstance(each, TablePart):
+                elif name not in asked and each:  # also one that the site cannot read now
                     columns.setdefault(name, set()).add(None)
             if tables or any(rights.sees_into(member, schema) for schema in config.schemas):
                 broken = {table: reason for table, reason in site.broken.items() if table in tables}
                 self._members[member] = config
                 self._sites[member] = Site(parts, broken, site.down, own, asked, offered)
                 self._tables[member] = tables
-        self._rights = rights
+        self._rights, self._whole_members, self._whole_sites = rights, whole._members, dict(whole._sites)
         self._uneven = {table for table, kinds in columns.items() if len(kinds) > 1}
 
     @staticmethod
@@ -107,6 +107,12 @@ class SeenCatalog(Catalog):
         """A shorter answer in silence would be a wrong one."""
         if table.lower() in self._uneven:
             raise self._refusal(table)
+        for member, config in self._whole_members.items():
+            is_asked = table.lower() in self._whole_sites[member].asked
+            if schema_of(table) not in map(str.lower, config.schemas) or is_asked:
+                continue
+            if self._rights.seen(member, table).is_hidden:
+                raise undescribed(config.name, table)
         return super()._logical_ref(table)
 
     def _refusal(self, table: str) -> UserError:

@@ -17,7 +17,7 @@ from skerry.model.table import Column
 DATABASE = ("jdbc", "user", "password", "driver")
 PARTITION = ("column", "parts")
 # What a URL must not hold: whoever sees this file, or a message about the database, would know it.
-_SECRETS = re.compile(r"[?&;](user(name)?|[\w.]*(password|passwd|pwd|secret|token)[\w.]*)=", re.IGNORECASE)
+_SECRETS = re.compile(r"[?&;(,](user(name)?|[\w.]*(password|passwd|pwd|secret|token)[\w.]*)=", re.IGNORECASE)
 _LOGIN = re.compile(r"[:/][^:/@?]+@")
 
 

@@ -146,7 +146,8 @@ class SchemaCatalog:
     def __init__(self, catalog: Catalog, schema_name: str, views: Views = NO_VIEWS) -> None:
         self._catalog = catalog
         self._schema_name = schema_name
-        self._views = tuple(view.name if "." not in name else name for name, view in views.named.items())
+        named = views.named.items() if views.is_told else ()
+        self._views = tuple(view.name if "." not in name else name for name, view in named)
 
     def lookup(self, parts: tuple[str, ...]) -> TableRef | None:
         return self._catalog.lookup(parts, self._schema_name)
@@ -268,10 +269,13 @@ def _known_views(views: tuple[View, ...], members: frozenset[str], schema_name: 
     return Views(known_as(views, schema_name), members)
 
 
-def views_for(config: Config, schema_name: str) -> Views:
-    """As a client calls them that has this default schema."""
+def views_for(config: Config, schema_name: str, rights: Rights) -> Views:
+    """As a client calls them that has this default schema. Rules may hide what a view's text names."""
     views = views_of(config)
-    return _known_views(views, frozenset(map(str.lower, config.members)), schema_name) if views else NO_VIEWS
+    if not views:
+        return NO_VIEWS
+    known = _known_views(views, frozenset(map(str.lower, config.members)), schema_name)
+    return known._replace(is_told=rights.is_open)
 
 
 def _reachable(planner: Planner) -> tuple[str, ...]:
@@ -282,7 +286,7 @@ def _reachable(planner: Planner) -> tuple[str, ...]:
 def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> Understood:
     planner = planner.seen_by(message.rights)
     given = given_values(message)
-    views = views_for(planner.config, message.schema_name)
+    views = views_for(planner.config, message.schema_name, message.rights)
     catalog = SchemaCatalog(planner.catalog, message.schema_name, views)
     statement: Statement = analyse(message.sql, given, catalog, planner.limits, given_variables(message), views)
     match statement:
@@ -377,7 +381,7 @@ def _prepare(planner: Knowledge, message: PrepareStatement) -> tuple[Parameter, 
         catalog,
         planner.limits,
         given_variables(message),
-        views_for(planner.config, message.schema_name),
+        views_for(planner.config, message.schema_name, message.rights),
     )
     if isinstance(statement, Explain | Assign):
         statement = statement.query

@@ -32,6 +32,7 @@ from skerry.model.limits import Limits
 from skerry.model.progress import FragmentProgress, LinkBytes
 from skerry.model.results import Schema
 from skerry.model.rights import Rights
+from skerry.model.sources import JdbcTable
 from skerry.plan.admission import Home, stale
 from skerry.plan.bound import most_rows
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
@@ -125,7 +126,7 @@ async def snapshots(
             snapshot = await reading.snapshot(leaf.table)
         else:
             snapshot = await _own_snapshot(leaf.table, schema_info, around, execute, opened)
-            _refuse_unnamed(me, leaf.table, rights, snapshot)
+        _refuse_unnamed(me, leaf.table, rights, snapshot)
         if not seen.columns(snapshot.part.columns):
             raise no_table(me, leaf.table)
         if schema_info.get(f"{me}.{snapshot.part.table}") != snapshot.part.schema_version:
@@ -135,12 +136,15 @@ async def snapshots(
             raise UserError(f"site {me}: ANALYZE TABLE needs the right to read all of {leaf.table}")
         tables[leaf.placeholder] = msgspec.structs.replace(snapshot.files, seen=view)
         size_bytes += snapshot.part.size_bytes
-        counts.append(math.inf if snapshot.part.rows is None else snapshot.part.rows)
+        pinned = snapshot.files.pinned
+        is_estimate = pinned is not None and isinstance(pinned.source, JdbcTable)
+        counts.append(math.inf if snapshot.part.rows is None or is_estimate else snapshot.part.rows)
     return tables, most_rows(counts), size_bytes
 
 
 def _refuse_unnamed(me: str, table: str, rights: Rights, snapshot: Snapshot) -> None:
-    """UserError if a rule filters or masks by a column that the table does not have: it may have another name since."""
+    """UserError if a rule filters or masks by a column that the table does not have: it may have another name since, or
+    had one in an older version."""
     if missing := missing_column(rights.named(me, table), snapshot.part.columns):
         raise UserError(
             f"site {me}: a rule about table {table} speaks of column {missing}, which the table does not have",

@@ -18,7 +18,16 @@ from skerry.model.config import SchemaConfig
 from skerry.model.errors import SiteError, SkerryError, UserError
 from skerry.model.limits import LOOKS_AT_ONCE, Limits
 from skerry.model.names import Moment, base_of, split_older
-from skerry.model.sources import CatalogTable, JdbcTable, PlainFiles, Storage, Told, VersionedFolder, is_remote
+from skerry.model.sources import (
+    CatalogTable,
+    JdbcTable,
+    PlainFiles,
+    Storage,
+    Told,
+    VersionedFolder,
+    is_remote,
+    split_url,
+)
 from skerry.spark.engine import Engine
 
 State = Listing | Told
@@ -55,6 +64,7 @@ class Sources:
         self._files = files
         self._looks = looks
         self._turns: dict[str, asyncio.Semaphore] = {}
+        self._answered: dict[str, float] = {}  # when each source did so last
         # What stores and databases said of their tables lately, or are being asked; by name.
         self._seen: dict[str, _Seen] = {}
         self._asked: set[asyncio.Task[State]] = set()
@@ -123,19 +133,35 @@ class Sources:
         self._seen.pop(name, None)
 
     async def ask(self, table: TableConfig, function: Callable[..., Answer], *arguments: object) -> Answer:
-        """A call that waits for the table's source; SiteError when it takes longer than `limits.look_s`."""
-        turn = self._turns.setdefault(source_of(table), asyncio.Semaphore(LOOKS_AT_ONCE))
+        """A call that waits for the table's source; SiteError when it takes longer than `limits.look_s`.
+
+        The wait for a turn is over when the source has answered nobody for so long: it may be busy, and is not late.
+        """
+        source = source_of(table)
+        turn = self._turns.setdefault(source, asyncio.Semaphore(LOOKS_AT_ONCE))
         deadline = clock.now() + self._limits.look_s
-        try:
-            await asyncio.wait_for(turn.acquire(), self._limits.look_s)
-        except TimeoutError:
-            raise self._late(table) from None
+        while True:
+            try:
+                await asyncio.wait_for(turn.acquire(), max(0.0, deadline - clock.now()))
+                break
+            except TimeoutError:
+                answered_by = self._answered.get(source, 0.0) + self._limits.look_s
+                if answered_by <= clock.now():
+                    raise self._late(table) from None
+                deadline = answered_by
+        deadline = max(deadline, self._answered.get(source, 0.0) + self._limits.look_s)
         work = self._looks.begin(function, *arguments)
-        work.add_done_callback(partial(_over, turn))
+        work.add_done_callback(partial(self._over, source, turn))
         try:
             return await asyncio.wait_for(asyncio.shield(work), max(0.0, deadline - clock.now()))
         except TimeoutError:
             raise self._late(table) from None
+
+    def _over(self, source: str, turn: asyncio.Semaphore, work: asyncio.Future[Any]) -> None:
+        turn.release()
+        if not work.cancelled():
+            work.exception()  # nobody may wait for it any more
+            self._answered[source] = clock.now()
 
     def _late(self, table: TableConfig) -> SiteError:
         return SiteError(
@@ -166,12 +192,6 @@ class Sources:
         return self._engine.look(table, at)
 
 
-def _over(turn: asyncio.Semaphore, work: asyncio.Future[Any]) -> None:
-    turn.release()
-    if not work.cancelled():
-        work.exception()  # nobody may wait for it any more
-
-
 def whole_schema(schema: SchemaConfig) -> TableConfig:
     """What all tables of a schema have in common, for `ask`."""
     source = CatalogTable(schema.namespace)
@@ -192,5 +212,8 @@ def source_of(table: TableConfig) -> str:
             return f"catalog {name[0]}"
         case JdbcTable(database):
             return f"database {database.name}"
+        case PlainFiles() if is_remote(table.path):
+            scheme, bucket, _ = split_url(table.path)
+            return f"store {scheme}://{bucket}"
         case PlainFiles() | VersionedFolder():
             return table.shown_path or table.path

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
@@ -33,6 +34,8 @@ from skerry.spark.engine import Engine, TableFiles
 
 Stats = TypeVar("Stats", PartStats, PartStats | None)
 
+# A name that every catalog reads alike, but for its case.
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_]+")
 # Where CSV and JSON keep a record that is not as it should be, unless an option or setting names another column.
 _CORRUPT = "_corrupt_record"
 
@@ -85,7 +88,7 @@ class LocalTables:
     def has(self, name: str) -> bool:
         """Whether the configuration has it, or a schema that may; else it may be one of our own."""
         base = base_of(name).lower()
-        return any(table.lower() == base for table in self._member.tables) or self._schema(base) is not None
+        return any(table.lower() == base for table in self._member.tables) or self._inside(base) is not None
 
     def find(self, name: str) -> TableConfig:
         """Also an older version, by a name of its own, and a table of a schema, which need not be there."""
@@ -93,12 +96,10 @@ class LocalTables:
         for table in self._member.tables.values():
             if table.name.lower() == base.lower():
                 return table if at is None else msgspec.structs.replace(table, name=older_name(table.name, at))
-        schema = self._schema(base)
-        if schema is None:
+        found = self._inside(base)
+        if found is None:
             raise no_table(self._member.name, name)
-        inside = base[len(schema.name) + 1 :]
-        listed = self._offered.get(schema.name, ())
-        spelled = inside if inside in listed else next((e for e in listed if e.lower() == inside.lower()), inside)
+        schema, spelled = found
         shown = f"{schema.name}.{spelled}"
         return TableConfig(
             member=self._member.name,
@@ -110,9 +111,21 @@ class LocalTables:
             source=CatalogTable((*schema.namespace, spelled)),
         )
 
-    def _schema(self, name: str) -> SchemaConfig | None:
+    def _inside(self, name: str) -> tuple[SchemaConfig, str] | None:
+        """The schema of a table, and what its catalog calls it. One that is not listed has a plain name.
+
+        Hive's metastore takes `orders ` for `orders`, and rules that hide the one say nothing of the other.
+        """
         wanted = schema_of(name)
-        return next((each for each in self._member.schemas.values() if each.name.lower() == wanted), None)
+        schema = next((each for each in self._member.schemas.values() if each.name.lower() == wanted), None)
+        if schema is None:
+            return None
+        inside = name[len(schema.name) + 1 :]
+        listed = self._offered.get(schema.name, ())
+        spelled = inside if inside in listed else next((e for e in listed if e.lower() == inside.lower()), "")
+        if not spelled and not _PLAIN_NAME.fullmatch(inside):
+            return None
+        return schema, spelled or inside
 
     async def offered(self) -> tuple[str, ...]:
         """The tables of this member's schemas, as their catalogs list them now. Of one that is down: none."""

@@ -200,10 +200,13 @@ ASKED_PARTS = 1000
 VIEW_MENTIONS = 200
 SCHEMA_TABLES = 10_000
 SECRET_BYTES = 64 * KIB
-# Of a Delta log what one version is made of; a larger one gives no statistics. So many versions are remembered.
+# Of a Delta log what one version is made of, and the files of one; more give no statistics. So many rows of a
+# checkpoint are in memory at once, and so many versions are remembered.
 DELTA_LOG_BYTES = 256 * MIB
+DELTA_FILES = 100_000
+CHECKPOINT_ROWS = 1000
 DELTA_LOGS_KEPT = 1000
-LOOK_THREADS = 8
+LOOK_THREADS = 32
 # A database: until it is connected, and between two answers of it; rows it sends at once; parts of a table.
 JDBC_CONNECT_S = 10
 JDBC_SILENCE_S = 300

@@ -33,10 +33,14 @@ class View(NamedTuple):
 
 
 class Views(NamedTuple):
-    """`named`: by the names that they are called by, dotted: `late`, `oslo.late`. `members`: all in lower case, too."""
+    """`named`: by the names that they are called by, dotted: `late`, `oslo.late`. `members`: all in lower case, too.
+
+    `is_told`: whether whoever asks may know their texts, and so what they read.
+    """
 
     named: Mapping[str, View] = MappingProxyType({})
     members: frozenset[str] = frozenset()
+    is_told: bool = True
 
 
 NO_VIEWS = Views()
@@ -106,6 +110,8 @@ class Expanded:
             self._check(inside.copy(), tokens, view)
         except SkerryError as error:
             if isinstance(error, SqlError) and not error.message.startswith("view "):
+                if not self._views.is_told:
+                    raise SqlError(f"view {shown} is not to be read with your rights, or is wrong") from None
                 raise SqlError(f"view {shown}: {error.message}", suggestion=error.suggestion) from None
             raise
         self.used[name] = view

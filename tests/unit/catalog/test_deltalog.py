@@ -172,3 +172,35 @@ def test_a_folder_without_a_log_is_no_delta_table(tmp_path: Path) -> None:
     (tmp_path / "_delta_log").mkdir()
     with pytest.raises(ListingError, match="its log is empty"):
         look(str(tmp_path), TABLE, None)
+
+
+def test_a_checkpoint_that_is_small_on_disk_alone_gives_no_statistics(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skerry.catalog.deltalog.DELTA_LOG_BYTES", 1_000_000)
+    (tmp_path / "_delta_log").mkdir()
+    log = tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet"
+    metadata = pa.struct([("schemaString", pa.string()), ("partitionColumns", pa.list_(pa.string()))])
+    file = pa.struct([("path", pa.string()), ("size", pa.int64()), ("stats", pa.string())])
+    schema = pa.schema(
+        [("metaData", metadata), ("add", file), ("protocol", pa.struct([("minReaderVersion", pa.int32())]))]
+    )
+    text = json.dumps({"numRecords": 1, "more": "x" * 10_000})
+    adds: list[dict[str, Any]] = [{"add": {"path": f"{n}", "size": 1, "stats": text}} for n in range(1000)]
+    pq.write_table(pa.Table.from_pylist([METADATA, *adds], schema), log)
+    assert log.stat().st_size < 1_000_000
+    assert look(str(tmp_path), TABLE, None).size_bytes is None
+
+
+def test_more_files_than_anybody_counts_give_no_statistics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skerry.catalog.deltalog.DELTA_FILES", 2)
+    commit(tmp_path, 0, METADATA, add("a", 1, 5), add("b", 1, 5))
+    commit(tmp_path, 1, add("c", 1, 5))
+    assert look(str(tmp_path), TABLE, Moment("version", 0)).rows == 20
+    assert look(str(tmp_path), TABLE, None).rows is None
+
+
+def test_a_commit_of_no_calendars_year_is_told_of_without_it(tmp_path: Path) -> None:
+    commit(tmp_path, 0, {"commitInfo": {"inCommitTimestamp": 10**18}}, METADATA)
+    with pytest.raises(UserError, match=r"its log has versions 0 to 0$"):
+        look(str(tmp_path), TABLE, Moment("version", 5))

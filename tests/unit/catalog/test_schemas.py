@@ -9,7 +9,7 @@ from skerry.catalog.catalog import Catalog, Undescribed
 from skerry.catalog.seen import seen_by
 from skerry.config import parse
 from skerry.model.config import Config, Leaves
-from skerry.model.errors import ConfigError, SiteError
+from skerry.model.errors import ConfigError, SiteError, UserError
 from skerry.model.names import Moment, TableRef, base_of, older_name, schema_of, split_older
 from skerry.model.table import Column, TablePart
 from skerry.plan.egress import mark_of, marks_of
@@ -152,3 +152,18 @@ def test_the_mark_of_a_schema_holds_for_its_tables_and_their_versions() -> None:
     assert mark_of(marks, "Oslo", older_name("sales.orders", Moment("version", 1))) is Leaves.NEVER
     assert mark_of(marks, "bergen", "sales.orders") is None
     assert mark_of(marks, "oslo", "stock") is None
+
+
+def test_a_part_that_nobody_has_asked_for_is_no_reason_for_a_shorter_answer() -> None:
+    """Ann may read the table at oslo alone: whether bergen has it too, only bergen knows."""
+    text = "roles: {seller: [{on: oslo.sales.*, select: true}]}\nusers: {ann: [seller]}"
+    rights = parse_rules(text, "rules.yaml", config()).rights_of("ann")
+    catalog = known()
+    catalog.learn_asked("oslo", "sales.orders", [part("oslo", "sales.orders")], {})
+    assert undescribed(seen_by(catalog, rights), "sales", "orders") == ("bergen", "sales.orders")
+    assert seen_by(catalog, rights).lookup(("oslo", "sales", "orders")) is not None
+    catalog.learn_asked("bergen", "sales.orders", [], {})
+    assert seen_by(catalog, rights).lookup(("sales", "orders")) == TableRef("sales.orders", None, COLUMNS)
+    catalog.learn_asked("bergen", "sales.orders", [part("bergen", "sales.orders")], {})
+    with pytest.raises(UserError, match="your rights differ between its parts"):
+        seen_by(catalog, rights).lookup(("sales", "orders"))

@@ -63,6 +63,12 @@ RIGHT = {
 MISTAKES = {
     "a password that stands there": ("database", "{jdbc: 'jdbc:postgresql://h/d', user: u, password: Tiger}", "env"),
     "a password in the URL": ("database", "{jdbc: 'jdbc:postgresql://h/d?user=u&password=Tiger'}", "holds a user or"),
+    "a password in brackets": (
+        "database",
+        "{jdbc: 'jdbc:mysql://address=(host=h)(password=Tiger)/d'}",
+        "holds a user or a password",
+    ),
+    "a password behind a comma": ("database", "{jdbc: 'jdbc:mysql://(host=h,password=Tiger)/d'}", "holds a user or"),
     "a password before the host": ("database", "{jdbc: 'jdbc:postgresql://u:Tiger@h/d'}", "holds a user or a password"),
     "no JDBC": ("database", "{jdbc: 'postgresql://h/d'}", "is not a JDBC URL"),
     "a password alone": ("database", "{jdbc: 'jdbc:postgresql://h/d', password: {env: P}}", "needs user"),

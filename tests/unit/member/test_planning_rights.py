@@ -15,7 +15,7 @@ from skerry.member.answers import answer_statement
 from skerry.member.planning import Planned, Planner, Tried, plan_statement
 from skerry.member.requests import RunStatement
 from skerry.member.server import Member
-from skerry.model.config import AccessConfig
+from skerry.model.config import AccessConfig, ViewConfig
 from skerry.model.errors import SqlError, UserError
 from skerry.model.ids import QueryId
 from skerry.model.rights import Rights
@@ -165,3 +165,16 @@ def test_an_unknown_name_is_answered_in_the_same_words_as_a_hidden_one(config: C
             asked(config, "nobody", [f"SELECT 1 FROM {table}"], 1)
         said.append(caught.value.message.replace(table, "…"))
     assert said[0] == said[1]
+
+
+def test_a_view_tells_nobody_of_what_is_hidden(config: Config) -> None:
+    texts = {"late": "SELECT c.id FROM bergen.customers c WHERE c.region > 123", "later": "SELECT * FROM late"}
+    config = msgspec.structs.replace(config, views={name: ViewConfig("", name, sql) for name, sql in texts.items()})
+    for view in texts:
+        with pytest.raises(SqlError) as caught:
+            asked(config, "nobody", [f"SELECT * FROM {view}"], 1)
+        assert caught.value.message == "view late is not to be read with your rights, or is wrong"
+    with pytest.raises(SqlError) as caught:
+        asked(config, "nobody", ["SELECT * FROM lat"], 1)
+    assert "late" not in f"{caught.value}{caught.value.suggestion}"
+    assert len(asked(config, "sue", ["SELECT * FROM later"], 1)) == 1

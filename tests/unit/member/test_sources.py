@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -11,12 +12,12 @@ import pytest
 from skerry.catalog.listing import Listing
 from skerry.config import parse
 from skerry.member.resources import Workers
-from skerry.member.sources import Sources
+from skerry.member.sources import Sources, source_of
 from skerry.model.config import TableConfig
 from skerry.model.errors import SiteError, UserError
 from skerry.model.limits import LOOKS_AT_ONCE, Limits
 from skerry.model.names import Moment, older_name
-from skerry.model.sources import CatalogTable, Pinned, Storage, Told
+from skerry.model.sources import CatalogTable, Pinned, PlainFiles, Storage, Told
 from tests.unit.member.table_world import Spark
 
 
@@ -61,6 +62,30 @@ def test_a_catalog_that_hangs_holds_up_its_own_tables_alone(tmp_path: Path) -> N
 
     asyncio.run(test())
     looks.stop()
+
+
+class Slow(Spark):
+    """Takes its time, and answers."""
+
+    def look(self, table: TableConfig, at: Moment | None) -> Told:
+        time.sleep(0.1)
+        return Told(7, Pinned(table.source, "catalog"))
+
+
+def test_a_catalog_that_answers_is_not_late_because_many_ask(tmp_path: Path) -> None:
+    looks = Workers("look", LOOKS_AT_ONCE)
+    asked = [table(f"t{number}", "lake", "s", "t") for number in range(20)]
+    sources = Sources(str(tmp_path), Storage(), Slow(), Limits(look_s=0.5), looks, looks)  # all of them: 1 s
+    found = asyncio.run(sources.states(asked))
+    looks.stop()
+    assert [name for name, state in found.items() if not isinstance(state, Told)] == []
+
+
+def test_what_hangs_together_waits_together() -> None:
+    store = PlainFiles()
+    named = [TableConfig("oslo", name, "csv", f"s3a://lake/{name}", source=store) for name in ("a", "b")]
+    assert {source_of(each) for each in named} == {"store s3a://lake"}
+    assert source_of(TableConfig("oslo", "a", "csv", "a", shown_path="data/a", source=store)) == "data/a"
 
 
 def test_files_are_read_as_they_are_now(tmp_path: Path) -> None:
