@@ -53,7 +53,6 @@ def shared(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[LocalCluster]:
     engine: Engine = request.getfixturevalue(f"{kind}_engine")
-    # No job is small: each has as many tasks as over large tables.
     path = write_sites(
         tmp_path_factory.mktemp("yaml") / "skerry.yaml", placed, limits={**PATIENT, "small_job_bytes": 1}
     )
