@@ -98,13 +98,6 @@ CLUSTER_CONF = {
     "spark.sql.codegen.useIdInClassName": "false",
 }
 
-# A task that takes longer than the other half of its stage did is started once more.
-SPECULATION = {
-    "spark.speculation": "true",
-    "spark.speculation.multiplier": "1.5",
-    "spark.speculation.quantile": "0.5",
-    "spark.speculation.minTaskRuntime": "1s",
-}
 # The first rows of a task leave long before its last.
 SHORT_BATCHES = Limits(batch_rows=500)
 
@@ -350,7 +343,7 @@ def standalone_engine(standalone_cluster: Standalone, executors_python: str) -> 
     """The one driver of this run, on that cluster."""
     from skerry.spark import SparkSettings, start_engine
 
-    conf = CLUSTER_CONF | SPECULATION | {"spark.pyspark.python": executors_python}
+    conf = CLUSTER_CONF | {"spark.pyspark.python": executors_python}
     engine = start_engine(SparkSettings(master=standalone_cluster.url, conf=conf, limits=SHORT_BATCHES))
     yield engine
     engine.stop()

@@ -26,15 +26,10 @@ SLOW = "SELECT id, note, sha2(repeat(note, 400), 512) AS digest FROM ticks"
 
 
 def make_tables(folder: Path) -> Placed:
-    """`ticks` and `few` at every site, TPC-H's, and at oslo `spread`, which two tasks read."""
+    """`ticks` and `few` at every site, and TPC-H's."""
     tables = make_sites(folder)
     for name, path in make_tpch(folder / "tpch", 0.01).items():
         tables[TPCH_SITES[name]][name] = path
-    spread = tables["oslo"]["spread"] = folder / "oslo" / "spread"
-    spread.mkdir()
-    ticks = pq.read_table(tables["oslo"]["ticks"])
-    for part in range(4):
-        pq.write_table(ticks.slice(part * TICKS // 4, TICKS // 4), spread / f"{part}.parquet", row_group_size=100)
     return tables
 
 

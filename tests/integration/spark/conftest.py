@@ -53,7 +53,9 @@ def shared(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[LocalCluster]:
     engine: Engine = request.getfixturevalue(f"{kind}_engine")
-    path = write_sites(tmp_path_factory.mktemp("yaml") / "skerry.yaml", placed, limits=PATIENT)
+    path = write_sites(
+        tmp_path_factory.mktemp("yaml") / "skerry.yaml", placed, limits={**PATIENT, "small_job_bytes": 1}
+    )
     with LocalCluster(str(path), engine=engine) as cluster:
         yield cluster
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-import pyarrow.parquet as pq
 import pytest
 
 import skerry
@@ -19,7 +18,7 @@ from skerry.testing.sparks import Standalone
 from tests.conftest import CLUSTER_CONF
 from tests.e2e.processes import Site
 from tests.integration.member.member_sites import TICKS, wait_until, write_sites
-from tests.integration.spark.cluster_sites import SLOW, Asking, Placed, arriving, ask, intakes, is_whole, wait_for_rows
+from tests.integration.spark.cluster_sites import SLOW, Asking, Placed, ask, is_whole, wait_for_rows
 
 pytestmark = pytest.mark.standalone
 
@@ -27,28 +26,6 @@ pytestmark = pytest.mark.standalone
 @pytest.fixture(scope="module")
 def kind() -> str:
     return "standalone"
-
-
-def test_an_attempt_that_is_overtaken_does_not_count(
-    standalone_cluster: Standalone,
-    members: LocalCluster,
-    asking: Asking,
-    placed: Placed,
-) -> None:
-    """An executor that is stopped is a straggler: Spark starts its task elsewhere, and both go on."""
-    wait_until(lambda: len(standalone_cluster.executors()) == 2, "two executors")
-    answer = asking(members, SLOW.replace("ticks", "spread").replace("400", "1500"))
-    wait_until(lambda: sum(rows > 0 for rows in arriving(members)) > 1, "rows")
-    books = intakes(members)
-    straggler = standalone_cluster.executors()[0]
-    straggler.suspend()
-    try:
-        found = answer.result()
-    finally:
-        straggler.resume()
-    wanted = pq.read_table(placed["oslo"]["spread"], columns=["id"]).sort_by("id")
-    assert found.select(["id"]).sort_by("id").equals(wanted)
-    assert any(each.losers for each in books), "no attempt was overtaken"
 
 
 def test_a_worker_that_is_killed_is_missed_by_nobody(
