@@ -62,10 +62,11 @@ test-plain: MARKS := -n auto $(SLOW) tests/plans tests/property/exchange tests/s
 test-plain: PYTEST := $(JAVA) nice -n 19 $(BIN)/python -m pytest
 test-slow: MARKS := $(SLOW) tests/integration/member tests/unit/cli tests/unit/member tests/unit/spark tests/unit/tables
 # A driver on a standalone cluster, then a client of Spark Connect: a process can be one of them, and has no other Spark.
-# They begin when the first of the others ends.
+# They begin when the first of the others ends. `make sparks` has the engine's other tests on them too.
+CLUSTERS := $(addprefix tests/integration/spark/test_spark_,contract.py clusters.py standalone.py connect.py)
 test-clusters:
 	@mkdir -p build; status=0; for kind in standalone connect; do \
-		$(PYTEST) -m $$kind tests/integration/spark $(ARGS) || status=$$?; done > build/$@.log 2>&1; cat build/$@.log; exit $$status
+		$(PYTEST) -m $$kind $(CLUSTERS) $(ARGS) || status=$$?; done > build/$@.log 2>&1; cat build/$@.log; exit $$status
 
 test-sail test-sites test-processes test-slow test-plain:
 	@mkdir -p build; status=0; $(PYTEST) $(MARKS) $(ARGS) > build/$@.log 2>&1 || status=$$?; cat build/$@.log; exit $$status

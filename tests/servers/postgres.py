@@ -71,7 +71,12 @@ class Postgres:
 
     def _answers(self) -> bool:
         ran = subprocess.run(
-            self._client("postgres"), input="SELECT 1", capture_output=True, text=True, env=self._environment(), check=False
+            self._client("postgres"),
+            input="SELECT 1",
+            capture_output=True,
+            text=True,
+            env=self._environment(),
+            check=False,
         )
         return ran.returncode == 0
 

@@ -12,9 +12,10 @@ from skerry.model.columns import difference
 from skerry.model.config import Config, MemberConfig
 from skerry.model.errors import PeerError, SiteError, UserError, quoting
 from skerry.model.limits import ASKED_PARTS
-from skerry.model.names import DEFAULT_SCHEMA, TableRef, base_of, schema_of
+from skerry.model.names import DEFAULT_SCHEMA, TableRef, base_of, schema_of, split_older
 from skerry.model.nearest import did_you_mean
 from skerry.model.sharded import Definition
+from skerry.model.sources import JdbcTable, PlainFiles
 from skerry.model.table import Column, Spread, TablePart
 
 # What SHOW TABLES says of tables of our own.
@@ -403,6 +404,7 @@ class Catalog:
         if reason:  # in the words of its Spark, maybe: nobody says over the wire whose they are
             raise quoting(SiteError(prefix + reason.removeprefix(prefix), member=name))
         if base_of(table) != table or table.lower() not in self._tables[member]:
+            self._check_versions(member, table)
             answer = site.asked.get(table.lower())
             if isinstance(answer, TablePart):
                 return answer
@@ -411,6 +413,12 @@ class Catalog:
             raise undescribed(name, table)
         unknown = f"the site does not know it (has it the same configuration? see members.{name}.tables)"
         raise SiteError(prefix + unknown, member=name)
+
+    def _check_versions(self, member: str, table: str) -> None:
+        base, at = split_older(table)
+        found = (each for name, each in self._members[member].tables.items() if name.lower() == base.lower())
+        if at is not None and any(isinstance(each.source, PlainFiles | JdbcTable) for each in found):
+            raise UserError(f"AS OF is for tables of our own and those of Delta: {base} is read as it is now")
 
     def _check_buckets(self, ref: TableRef) -> None:
         """A member that was taken out of the configuration took its rows along: the rest is not the table."""

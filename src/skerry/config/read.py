@@ -285,7 +285,7 @@ def _table(
     if is_versioned:
         check_versioned(fields, format_, spark)
         if is_remote(path):
-            item.wrong(f"a {format_} table in a store is read through a catalog; name it with table")
+            item.wrong(f"a {format_} table in a store is not read yet; read its table from a disk of the site")
     elif format_ == "avro":
         check_package(fields, "avro", spark)
     return TableConfig(

@@ -85,7 +85,7 @@ class Sources:
 
     def _listing(self, table: TableConfig) -> State | SkerryError:
         if split_older(table.name)[1] is not None:
-            base, words = base_of(table.name), "its files are read as they are now: Delta tables keep older versions"
+            base, words = base_of(table.name), "AS OF is for tables of our own and those of Delta"
             return UserError(f"site {table.member}: table {base}: {words}", member=table.member)
         try:
             return list_table(self._data_root, table, self._limits.table_files)

@@ -17,6 +17,8 @@ DELTA = "delta-spark"  # the artifact, and how its jar's name begins
 CLASSES = {
     "jdbc": "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
 }
+# Spark 4.2 hands a database casts, averages and orders that mean something else there (ADR 80).
+UNPUSHED = ("Predicate", "Aggregate", "Limit", "Offset", "TableSample", "Join")
 # Its own words for what is set for all of Spark, not under the catalog's name.
 WAREHOUSE = "warehouse"
 _UNRESOLVED = re.compile(r"unresolved dependency: ([\w.-]+)#([\w.-]+);([\w.+-]+)")
@@ -48,6 +50,8 @@ def catalog_conf(catalogs: Sequence[CatalogConfig], packages: Sequence[str], jar
             conf["spark.sql.catalogImplementation"] = "hive"
         else:
             conf[f"spark.sql.catalog.{catalog.name}"] = CLASSES.get(catalog.kind, catalog.kind)
+        if catalog.kind == "jdbc":
+            conf |= {_key(catalog, f"pushDown{what}"): "false" for what in UNPUSHED}
         conf |= {_key(catalog, key): value for key, value in catalog.settings.items()}
     return conf
 

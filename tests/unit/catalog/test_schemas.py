@@ -20,7 +20,8 @@ members:
   oslo:
     address: h:1
     schemas: {sales: {namespace: sales, leaves: never}}
-    tables: {stock: {format: csv, path: x}}
+    spark: {master: "local[1]", packages: ["io.delta:delta-spark_4.2_2.13:4.4.0"]}
+    tables: {stock: {format: delta, path: x}, plain: {format: csv, path: y}}
   bergen: {address: 'h:2', schemas: {Sales: {namespace: bergen}}}
   tromso: {address: 'h:3'}
 """
@@ -92,6 +93,8 @@ def test_a_table_that_a_site_cannot_read_is_told_in_its_words() -> None:
 
 def test_an_older_version_is_a_table_beside_the_one_of_now() -> None:
     catalog = known()
+    with pytest.raises(UserError, match="AS OF is for tables of our own and those of Delta: plain is read as it is now"):
+        catalog.lookup((older_name("plain", Moment("version", 3)),))
     assert undescribed(catalog, OLDER) == ("oslo", OLDER)
     catalog.learn_asked("oslo", OLDER, [part("oslo", OLDER, COLUMNS[:1])], {})
     assert catalog.lookup((OLDER,)) == TableRef(OLDER, None, COLUMNS[:1])

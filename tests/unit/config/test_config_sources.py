@@ -93,7 +93,7 @@ MISTAKES = {
     "no endpoint": ("storage", "{s3: {endpoint: 'h:9000'}}", "is not an endpoint"),
     "keys in the endpoint": ("storage", "{s3: {endpoint: 'https://k:Tiger@h'}}", "is not an endpoint"),
     "another store": ("storage", "{s3x: {}}", "unknown key"),
-    "a log in a store": ("table", "{format: delta, path: 's3a://b/c'}", "is read through a catalog"),
+    "a log in a store": ("table", "{format: delta, path: 's3a://b/c'}", "is not read yet"),
     "up from a bucket": ("table", "{format: parquet, path: 's3a://b/../c'}", "leads outside its bucket"),
     "no bucket": ("table", "{format: parquet, path: 's3a:///c'}", "names no bucket"),
     "keys in a path": ("table", "{format: parquet, path: 's3a://k:Tiger@b/c'}", "names no bucket, or holds a password"),

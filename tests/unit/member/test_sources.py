@@ -93,5 +93,5 @@ def test_files_are_read_as_they_are_now(tmp_path: Path) -> None:
     files = TableConfig("oslo", older_name("files", Moment("version", 3)), "csv", ".")
     found = asyncio.run(Sources(str(tmp_path), Storage(), Spark(), Limits(), looks, looks).states([files]))
     looks.stop()
-    with pytest.raises(UserError, match="site oslo: table files: its files are read as they are now"):
+    with pytest.raises(UserError, match="site oslo: table files: AS OF is for tables of our own"):
         raise next(iter(found.values()))  # type: ignore[misc]

@@ -16,12 +16,15 @@ DELTA = "io.delta:delta-spark_4.2_2.13:4.4.0"
 
 def test_catalogs_become_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_PASSWORD", "letmein")
-    shop = CatalogConfig("shop", "jdbc", {"url": "jdbc:x"}, {"password": Secret(env="SHOP_PASSWORD")})
+    told = {"url": "jdbc:x", "pushDownLimit": "true"}
+    shop = CatalogConfig("shop", "jdbc", told, {"password": Secret(env="SHOP_PASSWORD")})
     metastore = CatalogConfig("spark_catalog", "hive", {"hive.metastore.uris": "thrift://m:9083", "warehouse": "/w"})
     settings = SparkSettings(catalogs=(shop, metastore, CatalogConfig("unity", "io.unity.Catalog")), packages=(DELTA,))
     conf = embedded_conf(settings, "/tmp/x")
     assert conf["spark.sql.catalog.shop"] == "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog"
     assert conf["spark.sql.catalog.shop.url"] == "jdbc:x"
+    assert conf["spark.sql.catalog.shop.pushDownPredicate"] == "false"
+    assert conf["spark.sql.catalog.shop.pushDownLimit"] == "true"
     assert conf["spark.sql.catalog.unity"] == "io.unity.Catalog"
     assert (conf["spark.sql.catalogImplementation"], conf["spark.sql.warehouse.dir"]) == ("hive", "/w")
     assert conf["spark.hadoop.hive.metastore.uris"] == "thrift://m:9083"
