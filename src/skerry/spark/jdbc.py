@@ -43,7 +43,7 @@ _PACKAGE = "org.postgresql:postgresql:42.7.7"
 _NO_DRIVER = re.compile(r"ClassNotFound|No suitable driver|org\.postgresql\.Driver")
 # PostgreSQL's words, and its driver's, for what is wrong with a database and not with the statement.
 _SAID = re.compile(
-    r"FAILED_JDBC|\b(ERROR|FATAL|PANIC): |Connection to \S+ refused|connection attempt failed|I/O error"
+    r"FAILED_JDBC|\b(ERROR|FATAL|PANIC): |Connection (to \S+ )?refused|connection attempt failed|I/O error"
     r"|connection has been closed"
 )
 # Spark says no more than this of a connection that cannot be made.
