@@ -16,6 +16,7 @@ from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
@@ -35,6 +36,7 @@ LOG = "_delta_log"
 SOURCE = "delta"  # of statistics
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _TYPES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 # What follows from a log of another form than it should have.
 _OTHER_FORM = (ValueError, KeyError, TypeError, AttributeError)
@@ -44,6 +46,10 @@ _CUT_OFF = dt.timedelta(milliseconds=1)
 
 class _Missing(Exception):
     """The log does not say; the text is no message."""
+
+
+class _Outside(Exception):
+    """A file that the log names is not in the table's folder."""
 
 
 class _Log(msgspec.Struct, frozen=True):
@@ -62,7 +68,11 @@ def look(path: str, table: TableConfig, at: Moment | None) -> Told:
     """`path`: absolute. ListingError if there is no such table; UserError if it has no such version."""
     log = _log(path, table)
     version = log.latest if at is None else _version_at(log, at, table)
-    told = _told(path, version, log.commits.get(version, (0, 0)))
+    try:
+        told = _told(path, version, log.commits.get(version, (0, 0)))
+    except _Outside as outside:  # whoever writes the log may not be who may read those files
+        reason = f"its log names a file outside of its folder: {outside}"
+        raise ListingError(table, f"{reason[:300]} (a shallow clone? copy its files)") from None
     pinned = Pinned(table.source, "delta", path, str(version))
     return msgspec.structs.replace(told, pinned=pinned)
 
@@ -159,6 +169,9 @@ class _State:
                 self._apply(action)
         if not self.schema:
             raise _Missing
+        for file, deleted in self.adds:
+            if _leads_out(file) or deleted.startswith("p "):
+                raise _Outside(file)
 
     def _checkpoint(self, version: int) -> int:
         """Reads the last one that is not after `version`; says where the commits after it begin."""
@@ -217,6 +230,12 @@ class _State:
     def stats(self) -> PartStats:
         each = self._each()
         return PartStats(tuple(_column(field, each, self.partitions) for field in self.schema), SOURCE)
+
+
+def _leads_out(file: str) -> bool:
+    """Paths of a log are those of a URL: relative ones are inside, unless they go up."""
+    path = unquote(file)
+    return path.startswith("/") or _SCHEME.match(path) is not None or ".." in path.split("/")
 
 
 def _file_of(action: dict[str, Any]) -> tuple[str, str]:

@@ -274,9 +274,11 @@ def test_faults_of_a_database_are_one_sentence(connection: Connection, postgres:
     assert rows(connection, "SELECT a FROM odd") == [(42,)]
 
     postgres.stop()
-    text = refused(connection, "SELECT max(id) FROM many")
-    assert "oslo" in text
-    assert "database shop" in text
-    assert rows(connection, "SELECT x FROM copied") == [(1,)]
-    postgres.start()
+    try:
+        text = refused(connection, "SELECT max(id) FROM many")
+        assert "oslo" in text
+        assert "database shop" in text
+        assert rows(connection, "SELECT x FROM copied") == [(1,)]
+    finally:
+        postgres.start()
     assert rows(connection, "SELECT max(id) FROM many") == [(20000,)]

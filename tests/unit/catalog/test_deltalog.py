@@ -204,3 +204,29 @@ def test_a_commit_of_no_calendars_year_is_told_of_without_it(tmp_path: Path) -> 
     commit(tmp_path, 0, {"commitInfo": {"inCommitTimestamp": 10**18}}, METADATA)
     with pytest.raises(UserError, match=r"its log has versions 0 to 0$"):
         look(str(tmp_path), TABLE, Moment("version", 5))
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        add("/etc/x.parquet", 1, 2),
+        add("file:///etc/x.parquet", 1, 2),
+        add("S3a://b/x.parquet", 1, 2),
+        add("a/../../x.parquet", 1, 2),
+        add("a/%2E%2E/%2e%2e/x.parquet", 1, 2),
+        add("%2Fetc/x.parquet", 1, 2),
+        {
+            "add": add("a", 1, 2)["add"]
+            | {"deletionVector": {"storageType": "p", "pathOrInlineDv": "file:/x", "offset": 1}}
+        },
+    ],
+    ids=str,
+)
+def test_a_log_that_names_files_elsewhere_is_refused(tmp_path: Path, named: dict[str, Any]) -> None:
+    commit(tmp_path, 0, METADATA, add("a..b/c=..d/x.parquet", 1, 2))
+    assert look(str(tmp_path), TABLE, None).rows == 10
+    commit(tmp_path, 1, named)
+    with pytest.raises(ListingError, match="site oslo: table stock: its log names a file outside of its folder: "):
+        look(str(tmp_path), TABLE, None)
+    commit(tmp_path, 2, {"remove": named["add"]})
+    assert look(str(tmp_path), TABLE, None).rows == 10

@@ -93,7 +93,7 @@ def test_a_table_that_a_site_cannot_read_is_told_in_its_words() -> None:
 
 def test_an_older_version_is_a_table_beside_the_one_of_now() -> None:
     catalog = known()
-    with pytest.raises(UserError, match="AS OF is for tables of our own and those of Delta: plain is read as it is now"):
+    with pytest.raises(UserError, match="AS OF is for tables of our own and those of Delta: plain is read"):
         catalog.lookup((older_name("plain", Moment("version", 3)),))
     assert undescribed(catalog, OLDER) == ("oslo", OLDER)
     catalog.learn_asked("oslo", OLDER, [part("oslo", OLDER, COLUMNS[:1])], {})
